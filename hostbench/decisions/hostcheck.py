@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import plural
-from hostbench.decisions.baseline import headline_cases
+from hostbench.decisions.baseline import headline_cases, strays
 from hostbench.decisions.method import method_change
 from hostbench.decisions.tolerance import (
     DISTRIBUTION_FREE_FROM,
@@ -39,13 +39,10 @@ from hostbench.model.baseline import (
     MeasuredJob,
 )
 from hostbench.model.decision import CaseFigure, JobFigures
-from hostbench.model.registry import subsystems
 
 # What is tested, for REPORT_ERROR to hold with the spreads of real jobs, whose tails are longer
 # than those of normal values: tests/unit/test_baseline.py draws from them.
 TESTED_ERROR = 0.6 * REPORT_ERROR
-# Of a subsystem with more drift between the jobs of a guest one job decides nothing.
-STEADY_DRIFT = 0.02
 # No figure repeats better: the deviation between hosts is not taken to be below it.
 DEVIATION_LEAST = 0.002
 
@@ -209,8 +206,8 @@ def _figure_check(
     """One figure; its word says yet whether it is below the tolerance limit, and no more."""
     sign = 1.0 if figure.direction == "higher" else -1.0
     logs = [sign * math.log(value) for value in values]
-    strays = _strays(job, figure.workload)
-    log = max(logs) if strays else statistics.median(logs)
+    is_stray = strays(job.key, figure.workload)
+    log = max(logs) if is_stray else statistics.median(logs)
     value = math.exp(sign * log)
     share = None
     if figure.limit is not None:
@@ -237,19 +234,11 @@ def _figure_check(
         expected=math.exp(sign * least),
         usual=math.exp(sign * usual),
         distribution_free=n >= DISTRIBUTION_FREE_FROM,
-        needs_another=strays and len(logs) == 1,
+        needs_another=is_stray and len(logs) == 1,
         p=chance_below(middle - log, deviation * math.sqrt(1 + 1 / n), n),
         lost_ratio=max(0.0, -math.expm1(log - usual)),
         **known,
     )
-
-
-def _strays(job: MeasuredJob, workload: str) -> bool:
-    """Whether figures like this stray from job to job on such a host."""
-    subsystem = subsystems().get(workload.partition(".")[0])
-    if not job.key.is_guest or subsystem is None:
-        return False
-    return subsystem.guest_spread.drift_ratio > STEADY_DRIFT
 
 
 def _deviation(others: _Others, jobs: int) -> float:
