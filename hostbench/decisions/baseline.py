@@ -135,7 +135,7 @@ class _Rows:
 
 def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
     """The baseline of these jobs, which are of one model. Raise UsageError where they are not,
-    or cannot be vouched for, or are two populations."""
+    or cannot be vouched for, or are not one population."""
     ordered = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
     rows = _Rows(key=ordered[0].key, hosts={}, facts={})
     for job in ordered:
@@ -156,7 +156,7 @@ def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
 
 def merged(baselines: Sequence[tuple[str, Baseline]]) -> Baseline:
     """All hosts and jobs of these baselines, each with its name, without duplicates. Raise
-    UsageError where they are not of one model, or are two populations."""
+    UsageError where they are not of one model, or are not one population."""
     first_name, first = baselines[0]
     rows = _Rows(key=first.key, hosts={}, facts={})
     for name, one in baselines:
@@ -363,13 +363,14 @@ def _equal(a: float | None, b: float | None) -> bool:
 
 def strays(key: HostKey, workload: str) -> bool:
     """Whether figures like this stray from job to job on such a host."""
-    subsystem = subsystems().get(_subsystem_of(workload))
+    subsystem = subsystems().get(subsystem_of(workload))
     return (
         key.is_guest and subsystem is not None and subsystem.guest_spread.drift_ratio > STEADY_DRIFT
     )
 
 
-def _subsystem_of(workload: str) -> str:
+def subsystem_of(workload: str) -> str:
+    """The subsystem of a workload's full name."""
     return workload.partition(".")[0]
 
 
@@ -379,7 +380,7 @@ def populations(baseline: Baseline, jobs: Sequence[MeasuredJob] = ()) -> str | N
     cases = {name: one for name, one in baseline.cases.items() if len(one.hosts) >= HOSTS_LEAST}
     shares = error_shares(
         {name: [math.log(of.median) for of in one.hosts.values()] for name, one in cases.items()},
-        {name: _subsystem_of(one.workload) for name, one in cases.items()},
+        {name: subsystem_of(one.workload) for name, one in cases.items()},
     )
     for name in dict.fromkeys([*headline_cases(cases), *cases]):
         case = cases[name]
@@ -399,7 +400,7 @@ def populations(baseline: Baseline, jobs: Sequence[MeasuredJob] = ()) -> str | N
 
 def _job_variance(key: HostKey, case: BaselineCase) -> float:
     """Of one host's jobs: as the baseline has it, and on a guest at least what is usual there."""
-    subsystem = subsystems().get(_subsystem_of(case.workload))
+    subsystem = subsystems().get(subsystem_of(case.workload))
     drift = 0.0
     if subsystem is not None and key.is_guest:
         drift = subsystem.guest_spread.drift_of(case.direction)
