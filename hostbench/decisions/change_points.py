@@ -13,7 +13,7 @@ jobs cannot show that it does not. So the squared statistic of a split is divide
 of drift make of it at most, before it is compared with the other orders:
 
 - neighbours resemble each other, with an autocorrelation r (AR(1)): (1 + r) / (1 - r), where r is
-  what the series itself shows and a standard error more, and ASSUMED_AUTOCORRELATION at least;
+  what the series itself shows, and ASSUMED_AUTOCORRELATION at least;
 - neighbours have ASSUMED_AUTOCORRELATION since a part of the variance drifts slowly: DRIFT_KEPT of
   it stays from one job to the next, the rest is independent. The longer the runs, the more that
   makes, and AR(1) does not know it.
@@ -35,8 +35,6 @@ ORDERS = 500
 # Of neighbouring jobs: no figure of real jobs on a shared guest, 70 to 90 s apart, showed more
 # than 0.33 (benchmarks/decisions).
 ASSUMED_AUTOCORRELATION = 0.4
-# Up to here the error rate holds at every length (benchmarks/decisions).
-HELD_AUTOCORRELATION = 0.5
 # Of a slow drift. No figure of those jobs showed one like this of more than a quarter of the
 # variance, and neighbours that correlate by so much have one of four ninths at most.
 DRIFT_KEPT = 0.9
@@ -98,12 +96,10 @@ def change_points(
         return Found((), side, 0.0, 0.0, None)
     search = _Search(values, confidence, ASSUMED_AUTOCORRELATION)
     afters = search.afters(0, len(values))
-    # With more autocorrelation than was assumed the changes may be nothing else. A false change
-    # hides a part of it, and some dozens of values do not show the rest well.
+    # With more autocorrelation than was assumed the changes may be nothing else.
     shown = _autocorrelation(values, afters)
-    likely = min(shown + 1 / math.sqrt(len(values)), _AUTOCORRELATION_MOST)
-    if likely > ASSUMED_AUTOCORRELATION:
-        search = _Search(values, confidence, likely)
+    if shown > ASSUMED_AUTOCORRELATION:
+        search = _Search(values, confidence, shown)
         afters = search.afters(0, len(values))
     afters = _moved_to_best(values, afters)
     ends = [0, *afters, len(values)]

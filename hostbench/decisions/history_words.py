@@ -4,11 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from hostbench.base.units import bound, human, percent, plural
-from hostbench.decisions.change_points import (
-    ASSUMED_AUTOCORRELATION,
-    HELD_AUTOCORRELATION,
-    series_least,
-)
+from hostbench.decisions.change_points import ASSUMED_AUTOCORRELATION, series_least
 from hostbench.decisions.clock import clock_sentence
 from hostbench.decisions.words import relative, values_words
 from hostbench.model.decision import (
@@ -92,7 +88,7 @@ def error_sentences(found: HostHistory) -> Iterator[str]:
     what = "such histories show a change"
     if len(found.histories) > 1:
         what = f"such answers, of {len(found.histories)} histories together, show a change"
-    what += f", as long as neighbouring jobs correlate by {HELD_AUTOCORRELATION:g} at most"
+    what += f", as long as neighbouring jobs correlate by {ASSUMED_AUTOCORRELATION:g} at most"
     other = ""
     if len(kinds) == 1:
         left = next(kind for kind in FigureKind if kind not in kinds)
