@@ -1,7 +1,6 @@
 """The clocks of a host are set, leap, go back or are coarse while something is measured: no figure,
 duration, time limit or order of jobs goes wrong with them."""
 
-import contextlib
 import itertools
 import json
 import os
@@ -10,7 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from hostbench.model.result import ConditionState, ResultDocument, TrialRecord, 
 from hostbench.programs.program import load_program
 from tests.faults.command import PROGRAMS, Command, end_of
 from tests.faults.stepped_clock import HOURS_S, SteppedClock
+from tests.meanwhile import meanwhile
 from tests.unit.records import bare_trial, planned
 
 RUN = (
@@ -81,24 +82,16 @@ cases:
 """
 
 
-@contextlib.contextmanager
-def set_again_and_again(clock: SteppedClock) -> Iterator[None]:
+def set_again_and_again(clock: SteppedClock) -> AbstractContextManager[None]:
     """Hours forward and back, many times in each trial."""
-    over = threading.Event()
 
-    def keep_setting() -> None:
+    def keep_setting(over: threading.Event) -> None:
         for step_s in itertools.cycle((8 * HOURS_S, 0.5, -8 * HOURS_S, 60)):
             clock.step(step_s)
             if over.wait(0.03):
                 return
 
-    thread = threading.Thread(target=keep_setting)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return meanwhile(keep_setting)
 
 
 @pytest.mark.exhaustive
