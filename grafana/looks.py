@@ -42,7 +42,7 @@ VERDICT_COLOURS: Mapping[StrEnum, str] = {
 # Of a job that has ended well its cases say what it is worth.
 STATE_COLOURS: Mapping[StrEnum, str] = {
     StackState.RUNNING: "blue",
-    StackState.FAILED: "dark-red",
+    StackState.FAILED: "red",
     StackState.LOST: "orange",
     StackState.CANCELLED: "#8e8e8e",
 }

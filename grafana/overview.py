@@ -330,9 +330,9 @@ def _jobs() -> table.Panel:
     fields["job"] = {"operation": "groupby", "aggregations": []}
     columns = {
         "submitted_ms (last)": "submitted",
+        "state (last)": "state",
         "job": "job",
         "host (last)": "host",
-        "state (last)": "state",
         "n (count)": "cases",
         "efficiency (min)": "lowest of limit",
         "spread (max)": "widest spread",
