@@ -109,7 +109,7 @@ def _highest() -> bargauge.Panel:
 
 def _of_limit() -> bargauge.Panel:
     return workload_shares(
-        "The median over the latest results of all cases of a workload. Limit: clock measured in "
+        "The lowest of the latest results of all cases of a workload. Limit: clock measured in "
         "the same trial x operations a cycle of the micro-architecture x cores.",
     )
 

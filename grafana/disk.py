@@ -150,7 +150,7 @@ def _highest(name: str, names: str, unit: str, condition: str) -> bargauge.Panel
 
 def _of_limit() -> bargauge.Panel:
     return workload_shares(
-        "The median over the latest results of all cases of a workload. Limit: what the link to "
+        "The lowest of the latest results of all cases of a workload. Limit: what the link to "
         "the device transfers at most, or what the operator set. A virtual disk has no link: "
         "there it must be given.",
     )

@@ -18,6 +18,7 @@ from grafana.looks import (
     WORSE_COLOUR,
     api_variable,
     board,
+    coloured_words,
     nothing_there,
     organised,
     prop,
@@ -31,6 +32,7 @@ from grafana.tables import (
     REPORT_LINK,
     coloured_text,
     crossed,
+    figure_text,
     filtered,
     number,
     plain_table,
@@ -60,8 +62,7 @@ CHANGE_NUMBERS = ("ratio", "low", "high")
 FIGURE_COLUMNS = {
     "host": "host",
     "title": "case",
-    "value": "figure",
-    "unit": "unit",
+    "figure": "figure",
     "change": "change",
     "baseline": "beside others",
     "of_usual": "of usual",
@@ -144,15 +145,7 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
 
 def _words() -> list[models.ValueMapping]:
     """A colour for what is sure; every word stays."""
-    return [
-        models.ValueMap(
-            {
-                word.value: models.ValueMappingResult(text=word.value, color=shade, index=index)
-                for index, (word, shade) in enumerate(SURE.items())
-            }
-        ),
-        nothing_there(),
-    ]
+    return [coloured_words(SURE), nothing_there()]
 
 
 def _word_cell() -> list[models.DynamicConfigValue]:
@@ -226,8 +219,7 @@ def _figures() -> table.Panel:
         .with_transformation(organised(FIGURE_COLUMNS, ("case",)))
         .override_by_name("host", [*filtered(), width(150)])
         .override_by_name("case", [*filtered(), prop("custom.minWidth", 230)])
-        .override_by_name("figure", number(ANY_UNIT, 2, 85))
-        .override_by_name("unit", [width(100)])
+        .override_by_name("figure", figure_text())
         .override_by_name("change", _word_cell())
         # Without a colour, a column of nothing is shown as JSON.
         .override_by_name("after / before", [*number(RATIO, 3, 115), *coloured_text(PLAIN)])

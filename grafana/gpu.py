@@ -168,7 +168,7 @@ def _highest() -> bargauge.Panel:
 
 def _of_limit() -> bargauge.Panel:
     return workload_shares(
-        "The median over the latest results of all cases of a workload. Limit: what the device "
+        "The lowest of the latest results of all cases of a workload. Limit: what the device "
         "could do at its highest clock. Devices that no table knows have none.",
         of=FIGURES,
     )

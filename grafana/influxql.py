@@ -10,7 +10,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models.common import DataSourceRef
 
-from orchestrator.influx.points import NO_CHANGE, SAMPLES
+from orchestrator.influx.points import JOB, NO_CHANGE, SAMPLES
 
 SOURCE_UID = "hostbench-influxdb"
 # A sample a second is the most there is.
@@ -118,6 +118,8 @@ CHOSEN = " AND ".join(one_of(name) for name in ("host", "suite", "workload"))
 DECIDED = f'FROM "decision" WHERE $timeFilter AND {CHOSEN}'
 MARKED = f'FROM "change" WHERE $timeFilter AND {one_of("host")} AND {one_of("workload")}'
 CHANGED = f"{MARKED} AND {differs('word', NO_CHANGE)}"
+# The states of jobs. They are of no workload, and there before the first result is.
+SUBMITTED = f'FROM "{JOB}" WHERE $timeFilter AND {one_of("host")} AND {one_of("suite")}'
 CHOSEN_JOB = f"{CHOSEN} AND {one_of('job')}"
 
 

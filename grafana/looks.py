@@ -1,6 +1,7 @@
 """What all boards have in common: units, colours, thresholds, links, variables."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as builders
@@ -9,6 +10,7 @@ from grafana_foundation_sdk.models import common, dashboard
 
 from grafana.influxql import MARKED, PRIMARY, Annotations, equals, one_of, source
 from hostbench.model.decision import Word
+from hostbench.model.jobs import StackState
 from hostbench.model.result import Verdict
 from orchestrator.influx.points import SAMPLES
 
@@ -28,13 +30,21 @@ MOMENT = "time:YYYY-MM-DD HH:mm"
 OURS_COLOUR, LIMIT_COLOUR = "blue", "#8e8e8e"
 OURS_BESIDE_PEER_COLOUR, PEER_COLOUR = "light-blue", "orange"
 BETTER_COLOUR, WORSE_COLOUR = "green", "orange"
-VERDICT_COLOURS = {
+VERDICT_COLOURS: Mapping[StrEnum, str] = {
     Verdict.CLEAN: "green",
     Verdict.NOISY: "yellow",
     Verdict.DISTURBED: "orange",
     Verdict.INVALID: "red",
     Verdict.FAILED: "dark-red",
     Verdict.SKIPPED: "#8e8e8e",
+}
+
+# Of a job that has ended well its cases say what it is worth.
+STATE_COLOURS: Mapping[StrEnum, str] = {
+    StackState.RUNNING: "blue",
+    StackState.FAILED: "red",
+    StackState.LOST: "orange",
+    StackState.CANCELLED: "#8e8e8e",
 }
 
 # Below the least useful share, then fair, then good; above its limit no figure can be right.
@@ -78,18 +88,14 @@ def nothing_there(text: str = "–") -> dashboard.SpecialValueMap:
     )
 
 
-def verdict_mappings() -> list[dashboard.ValueMapping]:
-    """A colour for every verdict; the word stays."""
-    return [
-        dashboard.ValueMap(
-            {
-                verdict.value: dashboard.ValueMappingResult(
-                    text=verdict.value, color=colour, index=index
-                )
-                for index, (verdict, colour) in enumerate(VERDICT_COLOURS.items())
-            }
-        )
-    ]
+def coloured_words(colours: Mapping[StrEnum, str]) -> dashboard.ValueMap:
+    """A colour for each of these words; the word stays."""
+    return dashboard.ValueMap(
+        {
+            word.value: dashboard.ValueMappingResult(text=word.value, color=shade, index=index)
+            for index, (word, shade) in enumerate(colours.items())
+        }
+    )
 
 
 def prop(name: str, value: object) -> dashboard.DynamicConfigValue:

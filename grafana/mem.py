@@ -137,7 +137,7 @@ def _highest() -> bargauge.Panel:
 
 def _of_limit() -> bargauge.Panel:
     return workload_shares(
-        "The median over the latest results of all cases of a workload. Limit: what all memory "
+        "The lowest of the latest results of all cases of a workload. Limit: what all memory "
         "channels together transfer at most. Virtual machines and containers do not know it: "
         "there it must be given.",
     )

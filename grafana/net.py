@@ -175,7 +175,7 @@ def _highest() -> bargauge.Panel:
 
 def _of_limit() -> bargauge.Panel:
     return workload_shares(
-        "The median over the latest results of all cases of a workload but those that were given "
+        "The lowest of the latest results of all cases of a workload but those that were given "
         "a rate. Limit: what a physical link carries of payload, or what the operator set. The "
         "loopback and virtual interfaces have none.",
         of=SHARES,

@@ -7,6 +7,7 @@ from grafana_foundation_sdk.models import common
 from grafana.influxql import (
     PRIMARY,
     SOUND,
+    SUBMITTED,
     TABLE,
     Query,
     equals,
@@ -44,6 +45,7 @@ from grafana.tables import (
     crossed,
     figure_text,
     filtered,
+    job_state_cell,
     number,
     plain_table,
     results_table,
@@ -75,6 +77,9 @@ LINE_COLUMNS = {
     "share": "taken",
     "culprit": "culprit",
 }
+# Of the states of a job; of its cases, and what is made of them.
+JOB_STATE = ("submitted_ms", "host", "state", "reason", "began_ms")
+JOB_CASES = {"n": "count", "efficiency": "min", "spread": "max", "until_ms": "max"}
 
 
 def overview() -> dashboard.Dashboard:
@@ -316,46 +321,59 @@ def _by_workload() -> bargauge.Panel:
 
 
 def _jobs() -> table.Panel:
-    aggregated = {
-        "Time": ["min"],
-        "host": ["first"],
-        "n": ["count"],
-        "efficiency": ["min"],
-        "spread": ["max"],
-        "until_ms": ["max"],
-    }
+    """Two queries that are merged by the job: the states that it was in, of which the one that it
+    came into last is shown, and its cases."""
     fields: dict[str, object] = {
-        name: {"operation": "aggregate", "aggregations": calls}
-        for name, calls in aggregated.items()
+        name: {"operation": "aggregate", "aggregations": [call]}
+        for name, call in (*((name, "last") for name in JOB_STATE), *JOB_CASES.items())
     }
     fields["job"] = {"operation": "groupby", "aggregations": []}
     columns = {
-        "Time (min)": "began",
+        "submitted_ms (last)": "submitted",
+        "state (last)": "state",
         "job": "job",
-        "host (first)": "host",
+        "host (last)": "host",
         "n (count)": "cases",
         "efficiency (min)": "lowest of limit",
         "spread (max)": "widest spread",
+        "reason (last)": "why",
+        "began_ms (last)": "began",
         "until_ms (max)": "until_ms",
     }
-    text = f'SELECT "n", "efficiency", "spread", "job", "until_ms" {results()} GROUP BY "host"'
+    states = ", ".join(f'"{name}"' for name in ("job", "since_ms", *JOB_STATE))
+    cases = ", ".join(f'"{name}"' for name in ("job", *JOB_CASES))
     panel = (
         plain_table()
         .title("Jobs")
         .description(
-            "The jobs with a finished case in the chosen time. A click on a job opens its samples "
-            "or its report. Empty: no case has ended in the chosen time."
+            "The jobs that were submitted in the chosen time, each with its last state. queued: it "
+            "waits for its turn; waiting: it has its hosts, and waits until they are idle; lost: "
+            "its orchestrator ended, and it can be resumed. Why: the reason of the state. Cases: "
+            "those that are done, with the lowest share of a limit and the widest spread among "
+            "them. A click on a job opens its samples or its report. Empty: no job was submitted "
+            "in the chosen time."
         )
         .height(9)
-        .with_target(Query(text, form=TABLE))
+        .with_target(Query(f"SELECT {states} {SUBMITTED}", "A", TABLE))
+        .with_target(Query(f"SELECT {cases} {results()}", "B", TABLE))
+        .with_transformation(transformation("sortBy", fields={}, sort=[{"field": "since_ms"}]))
         .with_transformation(transformation("groupBy", fields=fields))
+        .with_transformation(transformation("merge"))
         .with_transformation(organised(columns))
-        .override_by_name("began", [prop("unit", MOMENT), prop("custom.align", "left"), width(150)])
-        .override_by_name("job", [prop("links", [JOB_LINK, REPORT_LINK])])
-        .override_by_name("host", filtered())
-        .override_by_name("cases", number("none", 0))
-        .override_by_name("lowest of limit", [*number(SHARE, 1, 140), *coloured_text(OF_LIMIT)])
-        .override_by_name("widest spread", [*number(SHARE, 1, 140), *coloured_text(SPREAD)])
+        .override_by_name(
+            "submitted", [prop("unit", MOMENT), prop("custom.align", "left"), width(150)]
+        )
+        .override_by_name("job", [prop("links", [JOB_LINK, REPORT_LINK]), width(260)])
+        .override_by_name("host", [*filtered(), *coloured_text(PLAIN), width(150)])
+        .override_by_name("state", job_state_cell())
+        .override_by_name("cases", [*number("none", 0, 70), *coloured_text(PLAIN)])
+        .override_by_name("lowest of limit", [*number(SHARE, 1, 120), *coloured_text(OF_LIMIT)])
+        .override_by_name("widest spread", [*number(SHARE, 1, 120), *coloured_text(SPREAD)])
+        .override_by_name(
+            "why",
+            [*coloured_text(PLAIN), prop("custom.minWidth", 240), prop("custom.inspect", True)],
+        )
+        .override_by_name("began", [prop("custom.hidden", True)])
         .override_by_name("until_ms", [prop("custom.hidden", True)])
     )
-    return sorted_by(panel, "began", descending=True)
+    return sorted_by(panel, "submitted", descending=True)

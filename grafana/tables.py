@@ -14,14 +14,16 @@ from grafana.looks import (
     PLAIN,
     SHARE,
     SPREAD,
+    STATE_COLOURS,
+    VERDICT_COLOURS,
     Steps,
+    coloured_words,
     corner,
     matrix_of,
     nothing_there,
     organised,
     prop,
     threshold_property,
-    verdict_mappings,
 )
 
 # As InfluxDB answers, and what people read.
@@ -208,11 +210,21 @@ def verdict_cell() -> list[dashboard.DynamicConfigValue]:
     """A column of verdicts."""
     return [
         *filtered(),
-        prop("mappings", verdict_mappings()),
+        prop("mappings", [coloured_words(VERDICT_COLOURS)]),
         prop(
             "custom.cellOptions",
             common.TableColoredBackgroundCellOptions(common.TableCellBackgroundDisplayMode.BASIC),
         ),
         prop("custom.align", "center"),
         width(100),
+    ]
+
+
+def job_state_cell() -> list[dashboard.DynamicConfigValue]:
+    """A column of states of jobs."""
+    return [
+        *filtered(),
+        *coloured_text(PLAIN),
+        prop("mappings", [coloured_words(STATE_COLOURS), nothing_there()]),
+        width(95),
     ]

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "reporter.h"
 
+#include "disturbance.h"
 #include "events.h"
 #include "loop.h"
 
@@ -12,9 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The reporter looks at the clock so often. A thread that sleeps is woken within some ms on a busy
- * host too; where it is so late, for each thread on a CPU, a debugger or a hypervisor has stopped
- * the program, or a quota has. */
+/* The reporter looks at the clock so often. Where it is so late, for each thread on a CPU, and did
+ * not wait on the run queue for that long, a debugger or a hypervisor has stopped the program. */
 static const double LOOK_S = 0.25, STOPPED_LEAST_S = 0.1;
 /* A wait never ends earlier than it was to, by a clock that goes on. */
 static const double BACK_LEAST_S = 5e-3;
@@ -353,16 +353,23 @@ static void clock_went_back(struct run *run, double back_s)
     run_fail(run, EXIT_FAILED);
 }
 
-/* Waits like wait_until(), and notes when that took much too long, or less than no time. */
-static void watch_until(double at_s, struct trial *trial)
+/* Waits like wait_until(), and notes when that took much too long, or less than no time. `schedstat`
+ * is the calling thread's. */
+static void watch_until(double at_s, struct trial *trial, int schedstat)
 {
     struct run *run = trial->run;
+    double waited_s = thread_usage_read(schedstat).wait_s;
     double began_s = now_s(), due_s = fmax(began_s, fmin(at_s, began_s + LOOK_S));
-    double sharing = fmax(1, (double)run->threads / run->cpus);
+    double least_s = STOPPED_LEAST_S * fmax(1, (double)run->threads / run->cpus);
     bool is_due = wait_until(due_s, trial);
     double late_s = now_s() - due_s;
-    if (late_s > STOPPED_LEAST_S * sharing)
-        trial->stopped_s += late_s;
+    if (late_s > least_s) {
+        /* Meanwhile others had the CPU. NaN where the kernel does not tell. */
+        double queued_s = thread_usage_read(schedstat).wait_s - waited_s;
+        double stopped_s = late_s - (isnan(queued_s) ? 0 : queued_s);
+        if (stopped_s > least_s)
+            trial->stopped_s += stopped_s;
+    }
     if (is_due && late_s < -fmax(BACK_LEAST_S, 2 * run->clock.resolution_s))
         clock_went_back(run, -late_s);
 }
@@ -370,6 +377,7 @@ static void watch_until(double at_s, struct trial *trial)
 void reporter_run(struct reporter *reporter, struct trial *trial)
 {
     struct run *run = trial->run;
+    int schedstat = thread_usage_open();
     double end_s = INFINITY;
     while (atomic_load(&trial->at_work) > 0 && now_s() < end_s) {
         announce_when_ready(trial);
@@ -377,7 +385,7 @@ void reporter_run(struct reporter *reporter, struct trial *trial)
         if (sampling && !reporter->started)
             begin_sampling(reporter, trial);
         if (sampling)
-            watch_until(reporter->next_s, trial);
+            watch_until(reporter->next_s, trial, schedstat);
         else
             wait_until(end_s, trial);
         if (sampling && is_sampling(trial) && !run->ending.why)
@@ -387,6 +395,8 @@ void reporter_run(struct reporter *reporter, struct trial *trial)
             end_s = now_s() + ENDING_WITHIN_S;
         }
     }
+    if (schedstat >= 0)
+        close(schedstat);
 }
 
 void reporter_finish(struct reporter *reporter, struct trial *trial)

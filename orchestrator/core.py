@@ -2,8 +2,10 @@
 
 import asyncio
 import secrets
+from collections.abc import Mapping
 
 import structlog
+from redis.exceptions import OutOfMemoryError
 
 from hostbench.base.interrupt import Interrupt
 from hostbench.model.jobs import TERMINAL, PartHealth, StackState
@@ -11,6 +13,7 @@ from hostbench.model.registry import load_subsystems
 from hostbench.results.store import ResultsStore
 from hostbench.web.keys import HostKeys
 from orchestrator.influx.outbox import Outbox, OutboxStatus
+from orchestrator.influx.points import job_point
 from orchestrator.influx.writer import BLOCK_S, OutboxWriter
 from orchestrator.observe import (
     Check,
@@ -72,7 +75,10 @@ class Orchestrator:
         self.decider = Decider(settings.results, apart)
         self.points = Points(settings) if settings.influxdb_url else None
         self._retention = Retention(
-            settings.limits, self.archive, self.jobs, self.points.outbox if self.points else None
+            settings.limits,
+            self.archive,
+            self.jobs,
+            self.points.outbox.forget_dead_letters_before if self.points else None,
         )
         self._quick_jobs = JobStore(quick)
         self._keeper = Keeper(self._quick_jobs.renew)
@@ -99,6 +105,7 @@ class Orchestrator:
             lambda: self._keeper.count,
             self._start_job,
             self._keep_reaped,
+            self._note_changed,
             lambda: self.archive.refusal() is None,
         )
         self._listener = Listener(
@@ -146,6 +153,15 @@ class Orchestrator:
         """Record what the dead orchestrator of the job no longer can."""
         if state in TERMINAL and (view := self.jobs.view(job_id)) is not None:
             self.archive.keep(view)
+
+    def _note_changed(self, changed: Mapping[str, str]) -> None:
+        """Hand over points of the states that jobs are in now."""
+        if self.points is not None:
+            try:
+                self.points.outbox.put(map(job_point, self.jobs.views(list(changed))))
+            except OutOfMemoryError:
+                return  # they stand among those that changed until there is room
+        self.jobs.noted(changed)
 
     def checks(self) -> dict[str, Check]:
         """The checks of /healthz, by part."""

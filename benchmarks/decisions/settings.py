@@ -169,13 +169,13 @@ def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
 def wrong_in_all(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
     """The same, all of them together. Where all trials were disturbed there is no figure to say it
     of."""
-    told, without = Tally(), Tally()
+    with_figure, without = Tally(), Tally()
     for _, tally in wrong(all_tests):
-        told.add(tally)
+        with_figure.add(tally)
     for rows in all_tests:
         if rows[0]["effect"] == "False":
             without.count(not rows[0]["figure"])
-    yield "identical settings, all with a figure", told
+    yield "identical settings, all with a figure", with_figure
     yield "identical settings, no figure", without
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.units import human, plural
 from hostbench.decisions.figures import job_figures
-from hostbench.decisions.population import Split, split_of
+from hostbench.decisions.population import Split, error_shares, split_of
 from hostbench.model.baseline import (
     HEADLINES_MOST,
+    HOSTS_LEAST,
     Baseline,
     BaselineCase,
     BaselineFile,
@@ -50,6 +51,13 @@ EQUAL = 1e-9
 MACHINE_SHOWN = 16
 FACTS_NAMED = 3
 FAULTS_NAMED = 3
+HOSTS_NAMED = 3
+# So many baselines of hosts that are one population are refused at most.
+POPULATION_ERROR = 0.01
+# Of the deviation of one host's jobs: nearer groups may be what jobs differ by.
+JOBS_APART = 4.0
+# Of a subsystem with more drift between the jobs of a guest one job decides nothing.
+STEADY_DRIFT = 0.02
 
 
 def measured_job(document: ResultDocument) -> MeasuredJob:
@@ -127,7 +135,7 @@ class _Rows:
 
 def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
     """The baseline of these jobs, which are of one model. Raise UsageError where they are not,
-    or cannot be vouched for, or are two populations."""
+    or cannot be vouched for, or are not one population."""
     ordered = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
     rows = _Rows(key=ordered[0].key, hosts={}, facts={})
     for job in ordered:
@@ -143,12 +151,12 @@ def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
             )
         known = BaselineJob(digest=job.digest, versions=job.versions)
         rows.add(job.machine, known, job.figures, job.facts)
-    return _one_population(_summed(rows))
+    return _one_population(_summed(rows), jobs=ordered)
 
 
 def merged(baselines: Sequence[tuple[str, Baseline]]) -> Baseline:
     """All hosts and jobs of these baselines, each with its name, without duplicates. Raise
-    UsageError where they are not of one model, or are two populations."""
+    UsageError where they are not of one model, or are not one population."""
     first_name, first = baselines[0]
     rows = _Rows(key=first.key, hosts={}, facts={})
     for name, one in baselines:
@@ -353,39 +361,88 @@ def _equal(a: float | None, b: float | None) -> bool:
     return math.isclose(a, b, rel_tol=EQUAL, abs_tol=EQUAL**2)
 
 
-def populations(baseline: Baseline) -> str | None:
-    """How its hosts fall into two groups, as a sentence part; None: they are one, or too few to
-    tell."""
-    for name in headline_cases(baseline.cases):
-        case = baseline.cases[name]
-        logs = {host: math.log(one.median) for host, one in case.hosts.items()}
-        split = split_of(logs, _job_variance(baseline.key, case))
+def strays(key: HostKey, workload: str) -> bool:
+    """Whether figures like this stray from job to job on such a host."""
+    subsystem = subsystems().get(subsystem_of(workload))
+    return (
+        key.is_guest and subsystem is not None and subsystem.guest_spread.drift_ratio > STEADY_DRIFT
+    )
+
+
+def subsystem_of(workload: str) -> str:
+    """The subsystem of a workload's full name."""
+    return workload.partition(".")[0]
+
+
+def populations(baseline: Baseline, jobs: Sequence[MeasuredJob] = ()) -> str | None:
+    """Which of its hosts are not like the others, and what to do, as a sentence part; None: they
+    are one population, or too few to tell. `jobs`: those that it is made of, to be named."""
+    cases = {name: one for name, one in baseline.cases.items() if len(one.hosts) >= HOSTS_LEAST}
+    shares = error_shares(
+        {name: [math.log(of.median) for of in one.hosts.values()] for name, one in cases.items()},
+        {name: subsystem_of(one.workload) for name, one in cases.items()},
+    )
+    for name in dict.fromkeys([*headline_cases(cases), *cases]):
+        case = cases[name]
+        split = split_of(
+            {
+                host: [math.log(value) for value in of.figures if value is not None]
+                for host, of in case.hosts.items()
+            },
+            POPULATION_ERROR * shares[name],
+            apart=JOBS_APART * math.sqrt(_job_variance(baseline.key, case)),
+            strays=strays(baseline.key, case.workload),
+        )
         if split is not None:
-            return _split_words(baseline, case, split)
+            return _split_words(baseline, case, split, jobs)
     return None
 
 
 def _job_variance(key: HostKey, case: BaselineCase) -> float:
     """Of one host's jobs: as the baseline has it, and on a guest at least what is usual there."""
-    subsystem = subsystems().get(case.workload.partition(".")[0])
+    subsystem = subsystems().get(subsystem_of(case.workload))
     drift = 0.0
     if subsystem is not None and key.is_guest:
         drift = subsystem.guest_spread.drift_of(case.direction)
     return max(case.within or 0.0, drift**2)
 
 
-def _split_words(baseline: Baseline, case: BaselineCase, split: Split) -> str:
-    spans = []
-    for side in (split.low, split.high):
-        values = [case.hosts[host].median for host in side]
-        low, high = human(min(values), case.unit), human(max(values), case.unit)
-        spans.append(f"{low} to {high} on {len(side)}")
+def _split_words(
+    baseline: Baseline, case: BaselineCase, split: Split, jobs: Sequence[MeasuredJob]
+) -> str:
     facts = list(_splitting_facts(baseline, split))
-    why = "their facts do not explain it"
-    if facts:
-        why = f"they differ in {', '.join(facts[:FACTS_NAMED])}"
-    hosts = plural(len(case.hosts), "host")
-    return f"its {hosts} are two populations in {case.title}, {' and '.join(spans)}; {why}"
+    differ = f"differ in {', '.join(facts[:FACTS_NAMED])}"
+    why = f"they {differ}" if facts else "their facts do not explain it"
+    odd = [_host_words(host, jobs) for host in split.odd]
+    if len(odd) == 1:
+        others = split.high if split.odd == split.low else split.low
+        return (
+            f"its host {odd[0]} is not like the {len(others)} others in {case.title}, "
+            f"{_span(case, split.odd)} beside {_span(case, others)}; {why}; leave this host out, "
+            "or measure it again"
+        )
+    named = f" ({', '.join(odd)})" if len(odd) <= HOSTS_NAMED else ""
+    groups = " and ".join(
+        f"{_span(case, side)} on {len(side)}{named if side == split.odd else ''}"
+        for side in (split.low, split.high)
+    )
+    return (
+        f"its {plural(len(case.hosts), 'host')} are two populations in {case.title}, {groups}; "
+        f"{why}; make one baseline of each"
+    )
+
+
+def _host_words(host: str, jobs: Sequence[MeasuredJob]) -> str:
+    own = [job.job for job in jobs if job.machine == host]
+    more = f" and {len(own) - HOSTS_NAMED} more" if len(own) > HOSTS_NAMED else ""
+    named = f" (job{'s' * (len(own) > 1)} {', '.join(own[:HOSTS_NAMED])}{more})" if own else ""
+    return f"{host}{named}"
+
+
+def _span(case: BaselineCase, hosts: Iterable[str]) -> str:
+    values = [case.hosts[host].median for host in hosts]
+    ends = dict.fromkeys((human(min(values), case.unit), human(max(values), case.unit)))
+    return " to ".join(ends)
 
 
 def _splitting_facts(baseline: Baseline, split: Split) -> Iterator[str]:
@@ -399,9 +456,9 @@ def _splitting_facts(baseline: Baseline, split: Split) -> Iterator[str]:
             yield f"{name} ({' or '.join(sorted(low))} and {' or '.join(sorted(high))})"
 
 
-def _one_population(baseline: Baseline) -> Baseline:
-    if (found := populations(baseline)) is not None:
-        raise UsageError(f"this is no baseline: {found}; make one baseline of each")
+def _one_population(baseline: Baseline, jobs: Sequence[MeasuredJob] = ()) -> Baseline:
+    if (found := populations(baseline, jobs)) is not None:
+        raise UsageError(f"this is no baseline: {found}")
     return baseline
 
 
@@ -414,8 +471,8 @@ def refuse_faults(baseline: Baseline, source: str) -> Baseline:
             f"{source} is not a sound baseline: {'; '.join(found[:FAULTS_NAMED])}{more}; make it "
             "again with: hostbench baseline make"
         )
-    if (two := populations(baseline)) is not None:
-        raise UsageError(f"{source} is not a sound baseline: {two}; make one baseline of each")
+    if (apart := populations(baseline)) is not None:
+        raise UsageError(f"{source} is not a sound baseline: {apart}")
     return baseline
 
 

@@ -10,12 +10,13 @@ has: there one job makes a figure suspect at most, and of several jobs the best 
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import plural
-from hostbench.decisions.baseline import headline_cases
+from hostbench.decisions.baseline import headline_cases, strays, subsystem_of
 from hostbench.decisions.method import method_change
+from hostbench.decisions.population import error_shares
 from hostbench.decisions.tolerance import (
     DISTRIBUTION_FREE_FROM,
     benjamini_hochberg,
@@ -39,13 +40,10 @@ from hostbench.model.baseline import (
     MeasuredJob,
 )
 from hostbench.model.decision import CaseFigure, JobFigures
-from hostbench.model.registry import subsystems
 
 # What is tested, for REPORT_ERROR to hold with the spreads of real jobs, whose tails are longer
 # than those of normal values: tests/unit/test_baseline.py draws from them.
 TESTED_ERROR = 0.6 * REPORT_ERROR
-# Of a subsystem with more drift between the jobs of a guest one job decides nothing.
-STEADY_DRIFT = 0.02
 # No figure repeats better: the deviation between hosts is not taken to be below it.
 DEVIATION_LEAST = 0.002
 
@@ -69,10 +67,15 @@ def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCh
     notes: list[str] = []
     others = _others(baseline, jobs) if baseline is not None else {}
     checks = []
+    # Of the figures that decide, the logarithms of all hosts, this one's included.
+    logs: dict[str, list[float]] = {}
     for case, values in figures.items():
         others_of_case = _of_case(case, values, baseline, others, job, notes)
         check = _figure_check(case, values, _values(jobs, case), others_of_case, headlines, job)
         checks.append(check)
+        if others_of_case is not None and check.is_headline:
+            sign = 1.0 if check.direction == "higher" else -1.0
+            logs[case] = [*others_of_case.logs, sign * math.log(check.value)]
     if baseline is not None and 0 < len(others) < HOSTS_LEAST:
         notes.insert(
             0,
@@ -81,7 +84,8 @@ def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCh
         )
     elif baseline is not None and not others:
         notes.insert(0, "The baseline has no host but this one.")
-    judged = _judged(checks)
+    kinds = {case: subsystem_of(figures[case].workload) for case in logs}
+    judged = _judged(checks, error_shares(logs, kinds))
     word = _word_of(judged)
     known = any(one.p is not None for one in judged if one.is_headline)
     return HostCheck(
@@ -209,8 +213,8 @@ def _figure_check(
     """One figure; its word says yet whether it is below the tolerance limit, and no more."""
     sign = 1.0 if figure.direction == "higher" else -1.0
     logs = [sign * math.log(value) for value in values]
-    strays = _strays(job, figure.workload)
-    log = max(logs) if strays else statistics.median(logs)
+    is_stray = strays(job.key, figure.workload)
+    log = max(logs) if is_stray else statistics.median(logs)
     value = math.exp(sign * log)
     share = None
     if figure.limit is not None:
@@ -237,19 +241,11 @@ def _figure_check(
         expected=math.exp(sign * least),
         usual=math.exp(sign * usual),
         distribution_free=n >= DISTRIBUTION_FREE_FROM,
-        needs_another=strays and len(logs) == 1,
+        needs_another=is_stray and len(logs) == 1,
         p=chance_below(middle - log, deviation * math.sqrt(1 + 1 / n), n),
         lost_ratio=max(0.0, -math.expm1(log - usual)),
         **known,
     )
-
-
-def _strays(job: MeasuredJob, workload: str) -> bool:
-    """Whether figures like this stray from job to job on such a host."""
-    subsystem = subsystems().get(workload.partition(".")[0])
-    if not job.key.is_guest or subsystem is None:
-        return False
-    return subsystem.guest_spread.drift_ratio > STEADY_DRIFT
 
 
 def _deviation(others: _Others, jobs: int) -> float:
@@ -262,17 +258,18 @@ def _deviation(others: _Others, jobs: int) -> float:
     return max(DEVIATION_LEAST, math.sqrt(variance))
 
 
-def _judged(checks: Sequence[FigureCheck]) -> list[FigureCheck]:
+def _judged(checks: Sequence[FigureCheck], shares: Mapping[str, float]) -> list[FigureCheck]:
     """The figures with their words. Of a figure below the tolerance limit chance may be the reason:
     with twelve of them one is below in every tenth to fourth sound host. So a headline figure is
     low or suspect where all of them together leave so much to chance, and of the rest those are
-    suspect that are too many for it."""
+    suspect that are too many for it. `shares`: of the error rate, by headline figure."""
     known = [one for one in checks if one.p is not None]
     found: dict[str, HostWord] = {}
     headlines = [one for one in known if one.is_headline]
     rest = [one for one in known if not one.is_headline]
-    low = holm([one.p or 0.0 for one in headlines], TESTED_ERROR)
-    suspect = holm([one.p or 0.0 for one in headlines], SUSPECT_ERROR)
+    chances, own = [one.p or 0.0 for one in headlines], [shares[one.case] for one in headlines]
+    low = holm(chances, TESTED_ERROR, own)
+    suspect = holm(chances, SUSPECT_ERROR, own)
     many = benjamini_hochberg([one.p or 0.0 for one in rest], REST_ERROR)
     for one, is_low, is_suspect in zip(headlines, low, suspect, strict=True):
         if one.word is HostWord.SUSPECT and not is_suspect:

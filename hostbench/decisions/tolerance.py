@@ -62,11 +62,13 @@ def chance_below(distance: float, deviation: float, n: int) -> float:
     return 1 - below if t > 0 else below
 
 
-def holm(chances: Sequence[float], level: float) -> list[bool]:
-    """Which are too small to be chance, all of them together (Holm, 1979)."""
+def holm(chances: Sequence[float], level: float, shares: Sequence[float]) -> list[bool]:
+    """Which are too small to be chance, all of them together, where each has its share of the error
+    rate (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979)."""
     found = [False] * len(chances)
-    for number, at in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
-        if chances[at] > level / (len(chances) - number):
+    order = sorted(range(len(chances)), key=lambda at: chances[at] / shares[at])
+    for number, at in enumerate(order):
+        if chances[at] > level * shares[at] / math.fsum(shares[left] for left in order[number:]):
             break
         found[at] = True
     return found

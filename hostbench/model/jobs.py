@@ -94,10 +94,11 @@ class JobView(BodyModel):
     """A job as GET /jobs/{id} shows it. Times are seconds since 1970; `position` counts from 1
     among the queued jobs that want one of its hosts. `exit_code` is what `hostbench run` would
     have ended with. `sessions`: how often it began to measure. `spec` None: only its result is
-    left."""
+    left. `since_unix_s`: when it came into this state; None: an older version stored it."""
 
     id: str
     state: StackState
+    since_unix_s: float | None = None
     reason: str | None
     suite: str
     hosts: list[str]

@@ -39,6 +39,8 @@ LINE_BYTES_MOST = 16 << 20
 # After its timeout the service itself ends a trial and reports it; a peer has a grace of its own.
 OVERTIME_S = 60.0
 ANSWER_S_MOST = 10.0
+# A limit that is noticed so late was not over while this process ran.
+OVERSLEPT_S = 1.0
 # The gpu service runs its program for the list of devices, which is slow with several cards.
 HOST_S_MOST = LIST_TIMEOUT_S + ANSWER_S_MOST
 # Shorter than a service keeps a connection, so that it never closes one under a request.
@@ -131,11 +133,8 @@ class LeasedCall:
         lines = asyncio.create_task(self._lines(put))
         renewals = asyncio.create_task(self._renew())
         try:
-            async with asyncio.timeout(self._seconds + OVERTIME_S):
-                await asyncio.wait({lines, renewals}, return_when=asyncio.FIRST_COMPLETED)
-                await (lines if lines.done() else renewals)
-        except TimeoutError:
-            raise service_lost(self._url, f"does not come to the end of {self._what}") from None
+            await asyncio.wait({lines, renewals}, return_when=asyncio.FIRST_COMPLETED)
+            await (lines if lines.done() else renewals)
         finally:
             lines.cancel()
             renewals.cancel()
@@ -167,11 +166,17 @@ class LeasedCall:
                 raise service_lost(self._url, f"sends a line of more than {LINE_BYTES_MOST} bytes")
 
     async def _renew(self) -> None:
-        """Never returns. Raise ServiceLost when the lease must have run out."""
-        renewed_s = time.monotonic()
-        while True:
-            await asyncio.sleep(RENEW_S)
+        """Never returns. Raise ServiceLost when the lease must have run out, or when the service
+        should long have ended the call. What a round takes beyond a lease does not count: then this
+        process was stopped, or the machine suspended, and the service, which was too, gives the
+        program that time again (hostbench/programs/child.py)."""
+        renewed_s, left_s = time.monotonic(), self._seconds + OVERTIME_S
+        while left_s > 0:
+            began_s = time.monotonic()
+            await asyncio.sleep(min(RENEW_S, left_s))
             renewed_s = await self._renewed(renewed_s)
+            left_s -= min(time.monotonic() - began_s, RENEW_S + LEASE_S)
+        raise service_lost(self._url, f"does not come to the end of {self._what}")
 
     async def _renewed(self, before_s: float) -> float:
         """When the granted lease was requested; the last one was at `before_s`. Sends further
@@ -307,11 +312,22 @@ class RemoteService:
 
     async def _content(self, path: str, seconds: float) -> bytes:
         with network_errors(self.url):
-            async with asyncio.timeout(seconds):
-                answer = await self._client.get(path, timeout=seconds)
+            answer = await self._answer(path, seconds)
         if not answer.is_success:
             raise refusal_of(answer)
         return answer.content
+
+    async def _answer(self, path: str, seconds: float) -> httpx.Response:
+        """The answer. Ask again where time ran out because this process was stopped, or the machine
+        suspended. Raise TimeoutError or an error of httpx."""
+        while True:
+            due_s = time.monotonic() + seconds
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self._client.get(path, timeout=seconds)
+            except (TimeoutError, httpx.TimeoutException):
+                if time.monotonic() < due_s + OVERSLEPT_S:
+                    raise
 
 
 class RemoteWatch:

@@ -19,6 +19,7 @@ from hostbench.model.baseline import FigureCheck
 from hostbench.model.decision import ChangePoint
 from hostbench.model.events import Disturbance, SampleEvent
 from hostbench.model.job_decision import FigureDecision, JobDecisions
+from hostbench.model.jobs import JobView
 from hostbench.model.registry import subsystems
 from hostbench.model.result import (
     OWN_TOOL,
@@ -43,6 +44,7 @@ NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second")
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300
 DECISION = "decision"
+JOB = "job"
 # Where a change was seen once and no longer is, too: a point cannot be taken back.
 NO_CHANGE = "none"
 MILLISECONDS = 1000
@@ -210,6 +212,29 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
         yield from case_points(job, case)
 
 
+def job_point(view: JobView) -> Point:
+    """The state that a job is in. Job and state make the point, by time and tag: so one that is
+    written late, as after an outage, takes the place of no other state, and `since_ms` says which
+    is the last. The job is no tag: see `JobContext.tags`."""
+    began_or_ended = view.ended_unix_s or view.started_unix_s or view.submitted_unix_s
+    times = {
+        "submitted_ms": view.submitted_unix_s,
+        "began_ms": view.started_unix_s,
+        "since_ms": view.since_unix_s or began_or_ended,
+    }
+    return Point(
+        JOB,
+        {"host": view.hosts[0], "suite": view.suite, "state": view.state.value},
+        {
+            "job": view.id,
+            # Also where there is none: what an earlier point had would stay.
+            "reason": (view.reason or "")[:REASON_CHARACTERS],
+            **_known({name: at and milliseconds(at) for name, at in times.items()}),
+        },
+        milliseconds(view.submitted_unix_s),
+    )
+
+
 def decision_points(document: ResultDocument, decided: JobDecisions) -> Iterator[Point]:
     """What is decided of a stored job: one point a headline figure; and of each of the jobs that it
     was held against one that says whether a change begins there, as it is known now."""
@@ -256,6 +281,7 @@ def _decided(figure: FigureDecision) -> dict[str, float | str]:
         "change": history.word.value,
         "baseline": check.word.value,
         "unit": check.unit,
+        "figure": human(check.value, check.unit),
         **_known(numbers),
     }
 

@@ -21,6 +21,7 @@ from hostbench.base.packages import needs_packages
 from hostbench.base.units import plural
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.job import JobDecider
+from hostbench.model.jobs import TERMINAL
 from hostbench.results.ids import results_directory
 from hostbench.results.store import ResultsStore
 from orchestrator.influx.client import (
@@ -38,10 +39,12 @@ from orchestrator.influx.points import (
     Point,
     decision_points,
     document_points,
+    job_point,
     line,
     stored_text,
 )
 from orchestrator.queue.address import RedisSettings
+from orchestrator.results.archive import Archive
 
 if TYPE_CHECKING:
     from orchestrator.influx.outbox import Outbox
@@ -129,6 +132,7 @@ def reindex(
     oldest_ms = int((time.time() - SAMPLES_RETENTION_DAYS * SECONDS_A_DAY) * 1000)
     ids = store.ids()
     decisions: dict[tuple[str, int, str], Point] = {}
+    archive = Archive(store)
     with FigureIndex(store.root) as index:
         decider = JobDecider(index, os.environ)
         for number, job_id in enumerate(ids, start=1):
@@ -143,6 +147,9 @@ def reindex(
                     done.too_old += 1
                 else:
                     batches.add(point)
+            # One that has not ended gives its states itself.
+            if (view := archive.view(job_id)) is not None and view.state in TERMINAL:
+                batches.add(job_point(view))
             # Each job says again where the host changed: the last one to do so counts.
             decisions |= {
                 (point.measurement, point.time_ms, repr(point.tags)): point

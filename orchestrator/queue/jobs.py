@@ -64,6 +64,17 @@ class Changed:
     before: str
 
 
+@dataclass(frozen=True)
+class Reaped:
+    """What a look at all jobs found. `ended`: (job, state) of those whose leases are gone; `signs`:
+    all signs of life; `changed`: the jobs whose states are to be noted, each with a mark of its
+    last change."""
+
+    ended: list[tuple[str, StackState]]
+    signs: dict[str, str]
+    changed: dict[str, str]
+
+
 class JobStore:
     """All methods raise RedisError when Redis cannot be used."""
 
@@ -196,13 +207,19 @@ class JobStore:
 
     # ---- housekeeping: any orchestrator does it ----
 
-    def reap(self, silent: Mapping[str, str]) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    def reap(self, silent: Mapping[str, str]) -> Reaped:
         """End the leases and registrations whose signs of life are `silent`, and the jobs without
-        leases; (job, state) each, and all signs of life: see orchestrator/queue/signs.py."""
-        reaped, signs = self._run("reap", *flat(dict(silent)))
-        return [(job_id, state) for job_id, state in reaped], dict(
-            zip(signs[::2], signs[1::2], strict=True)
+        leases: see orchestrator/queue/signs.py."""
+        reaped, signs, changed = self._run("reap", *flat(dict(silent)))
+        return Reaped(
+            [(job_id, StackState(state)) for job_id, state in reaped],
+            dict(zip(signs[::2], signs[1::2], strict=True)),
+            dict(zip(changed[::2], changed[1::2], strict=True)),
         )
+
+    def noted(self, changed: Mapping[str, str]) -> None:
+        """The states of these jobs are noted; `changed` as `reap` returned it."""
+        self._run("noted", *flat(dict(changed)))
 
     def forget(self) -> int:
         """Drop what ended long ago, and the oldest ended jobs while Redis uses too much memory;

@@ -23,6 +23,7 @@ _VERDICTS: TypeAdapter[dict[Verdict, int]] = TypeAdapter(dict[Verdict, int])
 VIEWED = (
     "id",
     "state",
+    "since_us",
     "reason",
     "suite_name",
     "hosts",
@@ -136,6 +137,7 @@ def view_of(fields: Fields, position: int | None) -> JobView:
         hosts=(fields["hosts"] or "").split(","),
         priority=int(fields["priority"] or 0),
         spec=_read(_SPEC, fields["spec"] or ""),
+        since_unix_s=_seconds(fields["since_us"]),
         submitted_unix_s=_seconds(fields["submitted_us"]) or 0.0,
         started_unix_s=_seconds(fields["started_us"]),
         ended_unix_s=_seconds(fields["ended_us"]),

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import redis
 import structlog
@@ -102,17 +102,20 @@ class Scheduler:
         running: Callable[[], int],
         start_job: Callable[[StartedJob, float], bool],
         on_reaped: Callable[[str, StackState], None],
+        on_changed: Callable[[Mapping[str, str]], None],
         has_room: Callable[[], bool] = lambda: True,
     ) -> None:
         """`owner` names this orchestrator. `running`: how many jobs run here. `start_job` takes a
         job and when its leases were requested, by `keeper.now_s`; False: it could not, and the job
-        is queued again. `on_reaped` is called with each job whose leases expired. `has_room`:
-        whether results find room; without it no job is started, for each would fail."""
+        is queued again. `on_reaped` is called with each job whose leases expired, `on_changed` with
+        those whose states are to be noted, until `JobStore.noted` takes them. `has_room`: whether
+        results find room; without it no job is started, for each would fail."""
         self._store = store
         self._owner = owner
         self._running = running
         self._start_job = start_job
         self._on_reaped = on_reaped
+        self._on_changed = on_changed
         self._has_room = has_room
         self._wake = threading.Event()
         self._closed = False
@@ -182,11 +185,13 @@ class Scheduler:
             time.sleep(RETRY_S)  # what is queued again would be tried again at once
 
     def _clear_up(self) -> None:
-        reaped, signs = self._store.reap(self._signs.silent())
-        self._signs.look(signs)
-        for job_id, state in reaped:
+        found = self._store.reap(self._signs.silent())
+        self._signs.look(found.signs)
+        for job_id, state in found.ended:
             log.warning("lease_expired", job=job_id, state=state)
-            self._on_reaped(job_id, StackState(state))
+            self._on_reaped(job_id, state)
+        if found.changed:
+            self._on_changed(found.changed)
         if not self._bounded:
             self._store.bound_ended()
             self._bounded = True

@@ -84,6 +84,7 @@ class Archive:
         return JobView(
             id=summary.id,
             state=state,
+            since_unix_s=summary.finished_unix_s or summary.created_unix_s,
             reason=FORGOTTEN if state is StackState.LOST else None,
             suite=summary.suite,
             hosts=kept.hosts if kept else [summary.hostname],

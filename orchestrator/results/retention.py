@@ -5,6 +5,7 @@ import contextlib
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -12,7 +13,6 @@ from redis.exceptions import RedisError
 
 from hostbench.model.jobs import TERMINAL
 from hostbench.results.ids import submitted_unix_s
-from orchestrator.influx.outbox import Outbox
 from orchestrator.queue.jobs import JobStore
 from orchestrator.results.archive import Archive
 from orchestrator.results.limits import Limits
@@ -29,12 +29,17 @@ class Retention:
     """Looks every hour, on a thread. Several orchestrators may."""
 
     def __init__(
-        self, limits: Limits, archive: Archive, jobs: JobStore, outbox: Outbox | None
+        self,
+        limits: Limits,
+        archive: Archive,
+        jobs: JobStore,
+        forget_rejected: Callable[[float], None] | None,
     ) -> None:
+        """`forget_rejected` forgets the points that InfluxDB refused before a time."""
         self.limits = limits
         self._archive = archive
         self._jobs = jobs
-        self._outbox = outbox
+        self._forget_rejected = forget_rejected
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
@@ -64,9 +69,8 @@ class Retention:
         for left in self._archive.results.root.glob(f"{REMOVED}*"):
             shutil.rmtree(left, ignore_errors=True)
         self._sweep_results()
-        if self._outbox is not None and self.limits.rejected_days is not None:
-            since = time.time() - self.limits.rejected_days * DAY_S
-            self._outbox.forget_dead_letters_before(since)
+        if self._forget_rejected is not None and self.limits.rejected_days is not None:
+            self._forget_rejected(time.time() - self.limits.rejected_days * DAY_S)
 
     def _sweep_results(self) -> None:
         days, most = self.limits.results_days, self.limits.results_bytes

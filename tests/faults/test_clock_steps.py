@@ -1,7 +1,6 @@
 """The clocks of a host are set, leap, go back or are coarse while something is measured: no figure,
 duration, time limit or order of jobs goes wrong with them."""
 
-import contextlib
 import itertools
 import json
 import os
@@ -10,7 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from hostbench.model.result import ConditionState, ResultDocument, TrialRecord, 
 from hostbench.programs.program import load_program
 from tests.faults.command import PROGRAMS, Command, end_of
 from tests.faults.stepped_clock import HOURS_S, SteppedClock
+from tests.meanwhile import meanwhile
 from tests.unit.records import bare_trial, planned
 
 RUN = (
@@ -81,24 +82,16 @@ cases:
 """
 
 
-@contextlib.contextmanager
-def set_again_and_again(clock: SteppedClock) -> Iterator[None]:
+def set_again_and_again(clock: SteppedClock) -> AbstractContextManager[None]:
     """Hours forward and back, many times in each trial."""
-    over = threading.Event()
 
-    def keep_setting() -> None:
+    def keep_setting(over: threading.Event) -> None:
         for step_s in itertools.cycle((8 * HOURS_S, 0.5, -8 * HOURS_S, 60)):
             clock.step(step_s)
             if over.wait(0.03):
                 return
 
-    thread = threading.Thread(target=keep_setting)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return meanwhile(keep_setting)
 
 
 @pytest.mark.exhaustive
@@ -131,13 +124,14 @@ def test_a_clock_that_is_set_all_the_time(tmp_path: Path) -> None:
 # ---- programs alone ---------------------------------------------------------------------------
 
 REGISTERS = ("cpu", "add_sub", "--dtype=int64", "--isa=scalar", "--threads=1", "--duration-s=1")
+SHORT = (*REGISTERS[:-1], "--duration-s=0.3")
 ROUND_TRIPS = ("net", "tcp_rr", "--target=loopback", "--duration-s=1")
 BLOCKS = (
     *("mem", "naive_copy", "--clock=each", "--threads=1", "--duration-s=1"),
     f"--size-bytes={4 << 20}",
 )
 HOUR_S = float(HOURS_S)
-ATTEMPTS = 5
+ATTEMPTS = 15
 
 
 def trial(
@@ -237,10 +231,10 @@ def test_a_coarse_clock_tells_no_core_clock(tmp_path: Path, step_s: float) -> No
     assert "too coarse" in other.reasons["metrics.clock_hertz"]
     rate = other.metrics["operations_per_second"]
     assert rate
-    # Other tests may have most of the CPU in either.
+    # Other tests may have most of the CPU in either, or the other thread of its core.
     fine = 0.0
     for _ in range(ATTEMPTS):
-        *_, one = trial(tmp_path, REGISTERS, None)[1]
+        *_, one = trial(tmp_path, SHORT, None)[1]
         assert isinstance(one, EndEvent)
         fine = max(fine, one.metrics["operations_per_second"] or 0.0)
         if rate < 1.2 * fine:
@@ -295,5 +289,5 @@ def test_a_machine_that_is_suspended_for_longer_than_a_trial_may_take(tmp_path: 
     (case,) = document.cases
     stopped, *rest = case.trials
     assert stopped.verdict is Verdict.DISTURBED and STOPPED in reason_codes(stopped)
-    assert len(rest) == 2 and all(STOPPED not in reason_codes(one) for one in rest)
+    assert len(rest) == 2 and all(STOPPED not in reason_codes(one) for one in rest), rest
     assert case.delivered is not None and case.delivered.n == 2

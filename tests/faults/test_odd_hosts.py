@@ -152,6 +152,31 @@ def test_a_trial_that_was_stopped_gives_no_figure(tmp_path: Path, workload: str)
         assert 0 not in case.counted
 
 
+def test_a_program_that_waited_for_a_cpu_was_not_stopped() -> None:
+    """Beside hogs of more weight on its only CPU, all of it waits for longer than STOPPED_LEAST_S
+    of harness/reporter.c."""
+    cpu = str(max(os.sched_getaffinity(0)))
+    program = [str(PROGRAMS / "cpu-bench"), "add_sub", "--threads=1", "--duration-s=3"]
+    with subprocess.Popen(
+        ["nice", "-n", "19", "taskset", "--cpu-list", cpu, *program],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        assert waiting.stdout is not None
+        assert isinstance(EVENT.validate_json(waiting.stdout.readline()), StartEvent)
+        spin = ["taskset", "--cpu-list", cpu, sys.executable, "-c", SPIN]
+        hogs = [subprocess.Popen(spin) for _ in range(4)]
+        time.sleep(2.5)
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+        *_, last = waiting.stdout
+    end = EVENT.validate_json(last)
+    assert isinstance(end, EndEvent)
+    assert (end.disturbance.wait_s or 0) > 1
+    assert end.disturbance.stopped_s == 0
+
+
 def test_a_quota_of_one_percent(tmp_path: Path) -> None:
     """The programs alone are in the control group: hostbench itself would take minutes to start."""
     quota = (

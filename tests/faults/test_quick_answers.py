@@ -16,6 +16,7 @@ from hostbench.results.document import assemble, summarise
 from hostbench.results.journal import JournalWriter
 from hostbench.results.store import JOURNAL, JobDirectory
 from tests.faults.stack import StackParts
+from tests.meanwhile import meanwhile
 from tests.service.streams import SHORT
 from tests.stack.answering import took_s
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, start
@@ -79,20 +80,14 @@ def many_entries(entries: int, seconds: float) -> bytes:
 def asking(client: httpx.Client, pid: int) -> Iterator[list[float]]:
     """Another caller, who asks again and again; how long each answer took."""
     answered: list[float] = []
-    over = threading.Event()
 
-    def ask() -> None:
+    def ask(over: threading.Event) -> None:
         while not answered or not over.is_set():
             answered.append(took_s(lambda: client.get(CHEAP), pid))
             over.wait(PAUSE_S)
 
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
+    with meanwhile(ask):
         yield answered
-    finally:
-        over.set()
-        thread.join()
 
 
 def check_others_are_answered(

@@ -11,10 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from grafana.queries import Chosen, panel_queries
+from hostbench.model.jobs import StackState
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import ResultsStore
+from orchestrator.influx.client import InfluxClient
+from orchestrator.influx.reindex import reindex
 from tests.faults.stack import SHORT_THEN_LONG, StackParts
 from tests.patience import wait_until
+from tests.stack.board_values import rows_of
 from tests.stack.influx_server import (
     EITHER,
     SHIPPED_PROGRAM,
@@ -27,7 +32,7 @@ from tests.stack.influx_server import (
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import PROGRAMS, ServiceProcess
-from tests.stack.stored_points import meant, stored
+from tests.stack.stored_points import STATES, meant, stored
 
 JOB = {
     "workload": "cpu.clock",
@@ -179,3 +184,55 @@ def test_influxdb_and_the_orchestrator_gone_after_a_job(stack: Stack) -> None:
     stack.wait_until_written(150)
     with stack.influx.client() as influx:
         assert stored(influx) == stack.meant()
+
+
+def last_states(influx: InfluxClient) -> dict[str, str]:
+    """What the table of jobs shows: of each the state that it came into last, as Grafana finds it
+    among those that it was in."""
+    now_ms = int(time.time() * 1000)
+    around = Chosen(now_ms - 3_600_000, now_ms + 3_600_000, {})
+    (text,) = [
+        one.text
+        for one in panel_queries(around)
+        if (one.board, one.panel, one.ref) == ("hostbench-overview", "Jobs", "A")
+    ]
+    rows = sorted(rows_of(influx.query(text)), key=lambda row: row["since_ms"])
+    return {row["job"]: row["state"] for row in rows}
+
+
+@pytest.mark.timeout(180)
+def test_the_table_of_jobs_has_the_last_state_of_each(tmp_path: Path) -> None:
+    """Also of those that never began, and after an orchestrator that had points on their way."""
+    with StackParts(tmp_path) as parts, newest_influx(tmp_path / "influx") as server:
+        server.set_up()
+        orchestrator = parts.orchestrator(
+            HOSTBENCH_INFLUXDB_URL=server.url,
+            HOSTBENCH_INFLUXDB_USER=WRITER,
+            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
+        )
+        parts.host(orchestrator)
+        done = orchestrator.submit(**JOB)
+        orchestrator.wait_for(done)
+        running = orchestrator.submit(**SHORT_THEN_LONG)
+        waiting = orchestrator.submit(**JOB)
+        dropped = orchestrator.submit(**JOB)
+        orchestrator.client.delete(f"/jobs/{dropped}").raise_for_status()
+        orchestrator.wait_for(running, StackState.RUNNING)
+        states = {done: "succeeded", running: "running", waiting: "queued", dropped: "cancelled"}
+        with server.client() as influx:
+            wait_until(lambda: last_states(influx) == states, lambda: last_states(influx))
+            server.stop(signal.SIGKILL)
+            orchestrator.kill()
+            orchestrator.start()
+            orchestrator.wait_for(waiting)
+            states |= {running: "lost", waiting: "succeeded"}
+            server.start()
+            wait_until(lambda: last_states(influx) == states, lambda: last_states(influx))
+            assert {job: orchestrator.job(job)["state"] for job in states} == states
+            ends = stored(influx, STATES)
+        server.make_database("again")
+        with server.client(database="again") as again:
+            assert not reindex(ResultsStore(parts.results), again, lambda *_: None).rejected
+            del states[dropped]
+            assert last_states(again) == states, "nothing is left of what never began"
+            assert not stored(again, STATES) - ends

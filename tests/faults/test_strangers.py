@@ -112,6 +112,7 @@ def check_calls(url: str, client: httpx.Client, *pids: int) -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.sampled(2)
 def test_silent_connections_to_each_port_beside_a_trial(
     tmp_path: Path, tls: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,13 +12,14 @@ from grafana import generate
 from grafana.influxql import SOURCE_UID
 from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
 from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SampleEvent, StartEvent
+from hostbench.model.jobs import JobView, StackState
 from hostbench.model.limit import Limit
 from hostbench.model.peer import TrialEvent
 from hostbench.model.registry import subsystem_names
 from hostbench.model.result import CaseResult, MetricResult, ResultDocument, TrialRecord
 from hostbench.model.table import Metric
 from orchestrator.influx.client import InfluxClient
-from orchestrator.influx.points import document_points, line
+from orchestrator.influx.points import document_points, job_point, line
 from tests.influx.jobs import SUITE, measured
 from tests.influx.real_job import RealJob
 from tests.stack.board_values import (
@@ -158,6 +159,24 @@ def document(
     return found.model_copy(update={"cases": tuple(cases)})
 
 
+def ended(document: ResultDocument) -> JobView:
+    """Its job, as the API shows it in the end."""
+    job = document.job
+    return JobView(
+        id=job.id,
+        state=StackState.SUCCEEDED,
+        since_unix_s=job.finished_unix_s,
+        reason=None,
+        suite=job.suite,
+        hosts=[job.hostname],
+        priority=0,
+        spec=None,
+        submitted_unix_s=job.created_unix_s,
+        started_unix_s=job.created_unix_s,
+        ended_unix_s=job.finished_unix_s,
+    )
+
+
 @pytest.fixture
 def influx(
     document: ResultDocument, influx_server: InfluxServer, database: str
@@ -167,6 +186,7 @@ def influx(
         for retention in (None, "samples"):
             points = [p for p in document_points(document) if p.retention == retention]
             writer.write([line(point) for point in points], retention)
+        writer.write([line(job_point(ended(document)))])
     with influx_server.client("grafana", "reader-password", database) as reader:
         yield reader
 
@@ -303,7 +323,8 @@ def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
             board = next(board for board in boards() if board["uid"] == query.board)
             known = {one["name"] for one in board["templating"]["list"]}
             own_use = "control_plane" in query.text and name != "host"
-            if name in known and not (own_use and name != "job"):
+            states = 'FROM "job"' in query.text and name == "workload"
+            if name in known and not (own_use and name != "job") and not states:
                 assert not rows_of(influx.query(query.text)), query
     past = Chosen(0, 1000, {})
     for query in panel_queries(past):
@@ -340,6 +361,19 @@ def test_every_panel_says_what_it_shows(board: dict[str, Any]) -> None:
         assert [target["datasource"]["uid"] for target in panel["targets"]] == [
             SOURCE_UID for _ in panel["targets"]
         ]
+
+
+def test_a_figure_in_a_table_is_one_readable_value() -> None:
+    """Its unit stands in the same cell."""
+    tables = {
+        (board["uid"], panel["title"]): target["query"]
+        for board in boards()
+        for panel in board["panels"]
+        if panel["type"] == "table"
+        for target in panel["targets"]
+    }
+    assert ("hostbench-fleet", "Newest headline figures") in tables
+    assert not [where for where, text in tables.items() if '"unit"' in text]
 
 
 def test_the_best_rate_has_a_column_without_a_colour() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from grafana.queries import BoardQuery, Chosen, annotation_queries, panel_queries
+from hostbench.base.units import human
 from hostbench.decisions.baseline import made_of, measured_job
 from hostbench.decisions.baseline_files import content_of
 from hostbench.decisions.index import FigureIndex
@@ -241,7 +242,14 @@ def test_the_fleet_board_answers(fleet: Fleet, influx: InfluxClient) -> None:
         ("faster", "better"),
     }
     assert all(row["low"] < row["ratio"] < row["high"] and row["job"] for row in changes)
-    assert len(found["Newest headline figures"]) == len(hosts) * HEADLINES_MOST
+    figures = found["Newest headline figures"]
+    assert len(figures) == len(hosts) * HEADLINES_MOST
+    (slow,) = [one for one in fleet.documents if one.host.hostname == "node50"]
+    metrics = {one.case: one.metrics[one.primary] for one in slow.cases if one.metrics}
+    for row in figures:
+        if row["host"] == "node50":
+            metric = metrics[row["case"]]
+            assert row["figure"] == human(metric.statistics.median, metric.unit)
     assert {row["host"] for row in found["Headline figures beside what is usual"]} == hosts
 
 

@@ -16,7 +16,7 @@ from orchestrator.influx.points import document_points
 from orchestrator.influx.reindex import Reindexed, reindex
 from tests.influx.real_job import RealJob
 from tests.stack.influx_server import WRITER_PASSWORD, InfluxServer
-from tests.stack.stored_points import DECISIONS, meant, stored
+from tests.stack.stored_points import DECISIONS, MEASUREMENTS, STATES, meant, stored
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, start
 
 
@@ -37,14 +37,14 @@ def test_the_database_holds_the_document_and_twice_changes_nothing(
     document = job.load()
     with influx_server.client(database=database) as influx:
         first = filled(job.path.parent, influx)
-        once, decided = stored(influx), stored(influx, DECISIONS)
+        once, others = stored(influx), stored(influx, (*DECISIONS, *STATES))
         second = filled(job.path.parent, influx)
-        assert (stored(influx), stored(influx, DECISIONS)) == (once, decided)
+        assert (stored(influx), stored(influx, (*DECISIONS, *STATES))) == (once, others)
     assert first == second
     assert (first.jobs, first.too_old, first.rejected, first.unreadable) == (1, 0, [], [])
     assert once == meant(document)
-    # What is decided of the job is counted, too.
-    assert first.points == once.total() + decided.total()
+    # What is decided of the job is counted, too, and how it ended.
+    assert first.points == once.total() + others.total()
 
 
 def big_job(results: Path, number: int, time_unix_s: float) -> None:
@@ -75,7 +75,7 @@ def test_ten_thousand_points_take_seconds(
     with influx_server.client(database=database) as influx:
         found = filled(tmp_path, influx)
         took_s = time.monotonic() - begun_s
-        assert stored(influx).total() == found.points
+        assert stored(influx, (*MEASUREMENTS, *STATES)).total() == found.points
     assert found.jobs == 12
     assert found.points > 10_000
     assert not found.rejected
@@ -88,10 +88,11 @@ def test_samples_older_than_their_retention_are_left_out(
     big_job(tmp_path, 1, time.time() - 45 * 86_400)
     with influx_server.client(database=database) as influx:
         found = filled(tmp_path, influx)
-        assert stored(influx).total() == found.points
+        assert stored(influx, (*MEASUREMENTS, *STATES)).total() == found.points
     # 5 cases with 15 trials: the disturbance of each and their samples are too old.
     assert found.too_old == 5 * 3 * (60 + 1)
-    assert found.points == 5
+    # A result each, and how the job ended.
+    assert found.points == 5 + 1
     assert "915 left out" in found.sentence
 
 

@@ -52,7 +52,7 @@ def begin(store: JobStore, job: StartedJob) -> None:
 
 def reap(store: JobStore) -> list[tuple[str, str]]:
     """The jobs that end because their leases are gone."""
-    return store.reap({})[0]
+    return [(job_id, state.value) for job_id, state in store.reap({}).ended]
 
 
 def expire_leases(server: RedisServer, *hosts: str) -> None:
@@ -257,19 +257,63 @@ def test_a_wiped_redis_gives_higher_fences_all_the_same(
     assert one_started(store).fence > before.fence
 
 
+def test_every_change_of_a_state_is_to_be_noted_once(store: JobStore, hosts: HostStore) -> None:
+    register(hosts, "a")
+    first, second = queue(store, "a"), queue(store, "a")
+    queued = store.reap({}).changed
+    assert queued.keys() == {first, second}
+    job = one_started(store)
+    assert store.record(job, number=1, state=StackState.RUNNING)
+    store.noted(queued)
+    running = store.reap({}).changed
+    assert running.keys() == {first}, "it changed after it was looked at"
+    view = store.view(first)
+    assert view is not None and view.since_unix_s == int(running[first]) / 1e6
+    store.noted(running)
+    assert store.reap({}).changed == {}
+    assert store.cancel(second).outcome == "cancelled"
+    assert store.finish(job, StackState.SUCCEEDED, None, {})
+    assert store.reap({}).changed.keys() == {first, second}
+
+
+def test_the_last_state_is_the_newest_whatever_the_clock_does(
+    store: JobStore, hosts: HostStore, redis_server: RedisServer
+) -> None:
+    register(hosts, "a")
+    job_id = queue(store, "a")
+    ahead_us = time.time_ns() // 1000 + 3600 * 1_000_000
+    with redis_server.client() as client:
+        client.hset(key("job", job_id), "since_us", ahead_us)
+    job = one_started(store)
+    waiting = store.view(job_id)
+    assert store.finish(job, StackState.SUCCEEDED, None, {})
+    ended = store.view(job_id)
+    assert waiting is not None and ended is not None
+    assert waiting.since_unix_s is not None and ended.since_unix_s is not None
+    assert ahead_us / 1e6 < waiting.since_unix_s < ended.since_unix_s
+
+
+def test_no_two_jobs_are_submitted_in_one_millisecond(store: JobStore) -> None:
+    """Their points in InfluxDB would be one."""
+    views = store.views([queue(store, "a") for _ in range(200)])
+    assert len({round(view.submitted_unix_s * 1000) for view in views}) == 200
+    assert abs(views[-1].submitted_unix_s - time.time()) < 2
+
+
 def test_leases_live_as_long_as_they_are_renewed(store: JobStore, hosts: HostStore) -> None:
     register(hosts, "a", "b")
     job_id = queue(store, "a", "b")
     job = one_started(store)
     needed = {f"lease:{job_id}", "alive:a", "alive:b", "alive:a:cpu"}
-    _, before = store.reap({})
+    before = store.reap({}).signs
     assert store.renew(job) == "held"
-    ended, after = store.reap(before)
+    found = store.reap(before)
+    after = found.signs
     assert {name for name in after if after[name] != before[name]} == needed
-    assert ended == [] and "alive:b:cpu" not in after, "the job does not need that service"
+    assert found.ended == [] and "alive:b:cpu" not in after, "the job does not need that service"
     assert store.renew(job) == "held"
-    ended, after = store.reap(store.reap({})[1])
-    assert ended == [(job_id, "queued")] and after == {}
+    found = store.reap(store.reap({}).signs)
+    assert found.ended == [(job_id, StackState.QUEUED)] and found.signs == {}
     assert store.renew(job) == "gone"
     assert [state.alive for state in hosts.states()] == [(), ()]
 
@@ -571,6 +615,7 @@ def test_an_ended_job_is_a_summary_once_its_events_have_expired(
         for job_id in ids:
             assert 0 < client.ttl(key("events", job_id)) <= 600
             client.delete(key("events", job_id))  # as Redis does then
+        store.noted(store.reap({}).changed)  # as every orchestrator does
     assert (used_bytes(store) - before) / len(ids) <= BYTES_A_JOB_MOST
     assert [view.state for view in store.views(ids)] == ["succeeded"] * len(ids)
 

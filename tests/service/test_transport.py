@@ -28,7 +28,8 @@ from hostbench.model.service import LEASE_S
 from hostbench.model.table import Table
 from hostbench.model.trial import Beside, Trial, TrialFailed
 from hostbench.programs.program import load_program
-from hostbench.remote.client import RemoteService, RemoteWatch, ServiceLost
+from hostbench.remote import client
+from hostbench.remote.client import OVERTIME_S, RemoteService, RemoteWatch, ServiceLost
 from hostbench.remote.transport import HttpTransport
 from tests.patience import SOON_S
 from tests.service.conftest import StartService, behaving, check_and_stop
@@ -316,6 +317,57 @@ def test_a_service_that_ends(service: ServiceProcess, interrupt: Interrupt) -> N
         list(events)
     stopping.join()
     carried.remote.close()
+
+
+class LeapingClock:
+    """The clock that nobody can set, in this process: it leaps, as where a hypervisor stops its
+    guest and lets the clock run on."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.ahead_s = 0.0
+        real = time.monotonic
+        patch.setattr(time, "monotonic", lambda: real() + self.ahead_s)
+
+
+def test_a_suspended_machine_ends_no_trial(
+    service: ServiceProcess, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was away for longer than the trial may take."""
+    clock = LeapingClock(monkeypatch)
+    carried = Carried(service, interrupt)
+    one = trial(params={"threads": 1, "duration_s": 4})
+    events = carried.begun(one)
+    clock.ahead_s = one.timeout_s + OVERTIME_S + 3600
+    rest = list(events)
+    carried.remote.close()
+    assert isinstance(rest[-1], ControlPlaneEvent)
+    assert any(isinstance(event, EndEvent) for event in rest)
+
+
+def test_a_suspended_machine_ends_no_question(
+    service: ServiceProcess, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = LeapingClock(monkeypatch)
+    remote = service.remote()
+
+    def leap() -> None:
+        clock.ahead_s = 3600
+
+    timer = threading.Timer(0.5, leap)
+    timer.start()
+    assert remote.idle(1.5, interrupt).window.seconds > 1
+    timer.join()
+    remote.close()
+
+
+def test_a_trial_that_the_service_does_not_end(
+    scripted: ServiceProcess, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "OVERTIME_S", 1 - LONG_TRIAL.timeout_s)
+    carried = Carried(scripted, interrupt)
+    with behaving(scripted, "sleeps"), pytest.raises(ServiceLost, match="does not come to the end"):
+        carried.run(LONG_TRIAL)
+    assert scripted.programs_gone_within()
 
 
 def test_nobody_there(interrupt: Interrupt) -> None:

@@ -117,13 +117,11 @@ class Expected:
             ("overview", "Lowest share of the limit"): lambda _: self._worst("efficiency"),
             ("overview", "Lowest share delivered"): lambda _: self._worst("delivered_ratio"),
             ("overview", "Each subsystem in a line"): self._lines,
-            ("overview", "Lowest share of the limit, by workload"): lambda _: self._over_cases(
-                "min", min, "efficiency", "workload"
-            ),
+            ("overview", "Lowest share of the limit, by workload"): self._by_workload,
             ("overview", "Latest result of every case"): self._table,
             ("overview", "Jobs"): self._jobs,
             ("cpu", "Highest rate by type"): lambda _: self._highest(RATE, "max", "dtype"),
-            ("cpu", "Share of the limit, by workload"): self._by_workload,
+            ("cpu", "Lowest share of the limit, by workload"): self._by_workload,
             ("cpu", "Core clock"): self._clocks,
             ("cpu", "Ours / peer"): self._peers,
             ("cpu", "Latest result of every case"): self._table,
@@ -141,7 +139,7 @@ class Expected:
             ("mem", "Highest bandwidth by kernel"): lambda _: self._highest(
                 BANDWIDTH, "max", "workload"
             ),
-            ("mem", "Share of the limit, by workload"): self._by_workload,
+            ("mem", "Lowest share of the limit, by workload"): self._by_workload,
             ("mem", "Access time"): self._access_times,
             ("mem", "Ours / peer"): self._peers,
             ("mem", "Latest result of every case"): self._table,
@@ -271,18 +269,16 @@ class Expected:
         count = sum(case.verdict == wanted for case in self.cases)
         return [{"count": count}] if count else []
 
-    def _over_cases(
-        self, call: str, of: Callable[[list[float]], float], field: str, *names: str
-    ) -> list[Row]:
+    def _least(self, field: str, *names: str) -> list[Row]:
         grouped: dict[tuple[tuple[str, str], ...], list[float]] = {}
         for case in self.cases:
             value = self._fields(case).get(field)
             if value is not None:
                 grouped.setdefault(tuple(self._tags(case, *names).items()), []).append(value)
-        return [{**dict(tags), call: of(values)} for tags, values in grouped.items()]
+        return [{**dict(tags), "min": min(values)} for tags, values in grouped.items()]
 
     def _worst(self, field: str) -> list[Row]:
-        return self._over_cases("min", min, field, "host", "subsystem")
+        return self._least(field, "host", "subsystem")
 
     def _lines(self, ref: str) -> list[Row]:
         by_subsystem: dict[str, list[CaseResult]] = {}
@@ -324,7 +320,7 @@ class Expected:
         return {"share": most.share, "condition": most.state.value, **culprit}
 
     def _by_workload(self, _ref: str) -> list[Row]:
-        return self._over_cases("median", statistics.median, "efficiency", "workload")
+        return self._least("efficiency", "workload")
 
     def _table(self, _ref: str) -> list[Row]:
         found = []
@@ -339,17 +335,34 @@ class Expected:
             found.append({"time": self._time(case), **tags, **fields, **own})
         return found
 
-    def _jobs(self, _ref: str) -> list[Row]:
+    def _jobs(self, ref: str) -> list[Row]:
+        if ref == "A":
+            return [self._state()]
         names = ("n", "efficiency", "spread", "until_ms")
         return [
             {
                 "time": self._time(case),
-                "host": self.host,
                 "job": self.document.job.id,
                 **{k: v for k, v in self._fields(case).items() if k in names},
             }
             for case in self.cases
         ]
+
+    def _state(self) -> Row:
+        """Of a job that waited for nothing."""
+        job = self.document.job
+        assert job.finished_unix_s is not None
+        began_ms = round(job.created_unix_s * 1000)
+        return {
+            "time": began_ms,
+            "job": job.id,
+            "host": self.host,
+            "state": "succeeded",
+            "reason": "",
+            "submitted_ms": began_ms,
+            "began_ms": began_ms,
+            "since_ms": round(job.finished_unix_s * 1000),
+        }
 
     def _rated(self, metric: str) -> Iterator[tuple[CaseResult, float]]:
         for case in self.sound:
@@ -506,7 +519,7 @@ class Expected:
             "Highest throughput by workload and cache mode": lambda _: self._accessed(
                 BANDWIDTH, "rate", "workload", "cache_mode"
             ),
-            "Share of the limit, by workload": self._by_workload,
+            "Lowest share of the limit, by workload": self._by_workload,
             "Time of a commit": self._commit_times,
             "Ours / peer": self._peers,
             "Latest result of every case": self._table,
@@ -627,7 +640,7 @@ class Expected:
             "Highest throughput by workload and target": lambda _: free._highest(
                 BANDWIDTH, "rate", "workload", "target"
             ),
-            "Share of the limit, by workload": free._by_workload,
+            "Lowest share of the limit, by workload": free._by_workload,
             "Round trip": self._shortest_trips,
             "Ours / peer": self._peers,
             "Latest result of every case": self._table,
@@ -766,7 +779,7 @@ class Expected:
         ours = self._without("path", "driver")
         found: dict[str, Callable[[str], list[Row]]] = {
             "Highest rate by workload": lambda _: self._highest(RATE, "max", "workload"),
-            "Share of the limit, by workload": self._by_workload,
+            "Lowest share of the limit, by workload": self._by_workload,
             "Launch": lambda _: launches._lowest(LAUNCH_TIME, "mode"),
             "Ours / peer": self._peers,
             "Latest result of every case": self._table,

@@ -10,6 +10,8 @@ from orchestrator.influx.points import document_points
 MEASUREMENTS = ("result", "sample", "disturbance", "control_plane")
 # Of several jobs together: no document has them alone.
 DECISIONS = ("decision", "change")
+# The states of jobs, which the documents of those that ended give, too.
+STATES = ("job",)
 
 
 def stored(influx: InfluxClient, measurements: Iterable[str] = MEASUREMENTS) -> Counter[str]:

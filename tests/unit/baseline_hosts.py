@@ -8,9 +8,10 @@ import random
 import statistics
 from collections.abc import Iterator
 
+from hostbench.base.errors import UsageError
 from hostbench.decisions.baseline import made_of
 from hostbench.decisions.hostcheck import check_host
-from hostbench.model.baseline import HostKey, HostWord, MeasuredFigure, MeasuredJob
+from hostbench.model.baseline import Baseline, HostKey, HostWord, MeasuredFigure, MeasuredJob
 from hostbench.programs.program import CHECKOUT
 
 KEY = HostKey(
@@ -136,6 +137,43 @@ def many_jobs(
     ]
 
 
+def sound_baseline(
+    rng: random.Random, hosts: int, spread: float, jobs: int, within: float | None
+) -> Baseline:
+    """Of sound hosts, drawn again where they are refused, as some are by chance."""
+    while True:
+        try:
+            return made_of(many_jobs(rng, hosts, spread, jobs=jobs, within=within))
+        except UsageError:
+            continue
+
+
+def refused(
+    hosts: int,
+    spread: float,
+    baselines: int,
+    slow: float | None = None,
+    jobs: int = 1,
+    within: float | None = None,
+) -> int:
+    """How many of so many baselines of simulated guests are refused. `slow`: their first host is so
+    much slower in a headline figure of the CPU, and the refusal names the host and the figure."""
+    rng = random.Random(f"{hosts} {spread} {slow} {jobs} {within}")
+    count = 0
+    for _ in range(baselines):
+        at = rng.choice(CPU)
+        odd = (at, slow) if slow is not None else None
+        measured = host_jobs(rng, 0, spread, jobs, slow=odd, within=within)
+        for number in range(1, hosts):
+            measured += host_jobs(rng, number, spread, jobs, within=within)
+        try:
+            made_of(measured)
+        except UsageError as error:
+            named = f"its host {machine_of(0)} ", f" in {WORKLOADS[at]} {at},"
+            count += slow is None or all(words in error.message for words in named)
+    return count
+
+
 def called_low(
     hosts: int,
     spread: float,
@@ -151,7 +189,7 @@ def called_low(
     rng = random.Random(1000 * hosts + int(spread * 100))
     a_baseline, low = 20, 0
     for _ in range(checked // a_baseline):
-        known = made_of(many_jobs(rng, hosts, spread, jobs=jobs, within=within))
+        known = sound_baseline(rng, hosts, spread, jobs, within)
         for number in range(a_baseline):
             of = CPU if within is None else range(12)
             at = (rng.choice(of), slow) if slow is not None else None

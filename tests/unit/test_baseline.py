@@ -19,7 +19,7 @@ from hostbench.decisions.baseline_files import (
 )
 from hostbench.decisions.host_words import check_sentences, figure_words
 from hostbench.decisions.hostcheck import check_host
-from hostbench.decisions.population import split_of
+from hostbench.decisions.population import error_shares, split_of
 from hostbench.decisions.tolerance import (
     DISTRIBUTION_FREE_FROM,
     benjamini_hochberg,
@@ -29,7 +29,7 @@ from hostbench.decisions.tolerance import (
 )
 from hostbench.model.baseline import Baseline, HostWord, MeasuredJob
 from tests.unit.baseline_documents import of_host, of_hosts
-from tests.unit.baseline_hosts import called_low, host_jobs, machine_of, many_jobs
+from tests.unit.baseline_hosts import called_low, host_jobs, machine_of, many_jobs, refused
 from tests.unit.report_documents import stored
 
 SOUND = (0.97, 0.98, 0.99, 0.985, 0.975, 0.99, 0.992)
@@ -59,27 +59,60 @@ def test_the_lowest_of_59_hosts_is_a_limit() -> None:
 
 
 def test_holm_goes_on_where_it_has_found_one() -> None:
-    assert holm([0.02, 0.001, 0.5], 0.05) == [True, True, False]
-    assert holm([0.03, 0.03, 0.5], 0.05) == [False, False, False]
-    assert holm([], 0.05) == []
+    assert holm([0.02, 0.001, 0.5], 0.05, [1, 1, 1]) == [True, True, False]
+    assert holm([0.03, 0.03, 0.5], 0.05, [1, 1, 1]) == [False, False, False]
+    assert holm([], 0.05, []) == []
+    assert holm([0.03, 0.03, 0.5], 0.05, [8, 1, 1]) == [True, False, False]
 
 
 def test_benjamini_hochberg_takes_those_before_the_last() -> None:
     assert benjamini_hochberg([0.04, 0.03, 0.9, 0.02], 0.06) == [True, True, False, True]
 
 
-@pytest.mark.parametrize("n", [6, 10, 20, 60])
+def alone(values: dict[str, float]) -> dict[str, list[float]]:
+    """Hosts of one job."""
+    return {name: [value] for name, value in values.items()}
+
+
+@pytest.mark.parametrize("n", [5, 6, 10, 20, 60])
 def test_one_population_is_not_taken_for_two(n: int) -> None:
     rng = random.Random(n)
-    for _ in range(200):
-        assert split_of({str(at): rng.gauss(0, 0.05) for at in range(n)}) is None
+    drawn = [{str(at): rng.gauss(0, 0.05) for at in range(n)} for _ in range(300)]
+    assert sum(split_of(alone(values), 0.01) is not None for values in drawn) <= 8
 
 
 def test_two_populations_are_found() -> None:
     rng = random.Random(4)
     values = {f"{at}": rng.gauss(0.3 if at % 3 else 0.0, 0.01) for at in range(12)}
-    split = split_of(values)
-    assert split is not None and set(split.low) == {"0", "3", "6", "9"}
+    split = split_of(alone(values), 1e-4)
+    assert split is not None and set(split.low) == {"0", "3", "6", "9"} == set(split.odd)
+
+
+@pytest.mark.parametrize("odd", [1, 2, 3])
+@pytest.mark.parametrize("by", [-0.1, 0.1])
+def test_a_few_odd_hosts_are_found(odd: int, by: float) -> None:
+    rng = random.Random(9)
+    values = {f"{at}": rng.gauss(by if at < odd else 0.0, 0.005) for at in range(14)}
+    split = split_of(alone(values), 1e-3)
+    assert split is not None and set(split.odd) == {str(at) for at in range(odd)}
+
+
+def test_jobs_that_stray_make_no_odd_host() -> None:
+    rng = random.Random(10)
+    hosts = {str(at): [rng.gauss(0, 0.05) for _ in range(3)] for at in range(8)}
+    one, all_three = ({**hosts, "0": jobs} for jobs in ([-0.7, -0.7, 0.0], [-0.7, -0.72, -0.69]))
+    single = {name: jobs[:1] for name, jobs in all_three.items()}
+    assert split_of(one, 1e-3, apart=0.2) is None
+    assert split_of(single, 1e-3, apart=0.2, strays=True) is None
+    found = split_of(all_three, 1e-3, apart=0.2, strays=True)
+    assert found is not None and found.odd == ("0",)
+
+
+def test_a_figure_that_spreads_has_more_of_the_error_rate() -> None:
+    values = {"a": [0.0, 0.01, 0.02], "b": [0.0, 0.01, 0.2], "c": [0.0, 0.3, 0.6]}
+    shares = error_shares(values, {"a": "cpu", "b": "cpu", "c": "mem"})
+    assert math.fsum(shares.values()) == pytest.approx(1)
+    assert shares["c"] == pytest.approx(1 / 3) and shares["b"] > 5 * shares["a"] > 0.4 / 3
 
 
 # ---- make and merge ----
@@ -159,6 +192,23 @@ def test_two_populations_are_refused_with_the_facts_that_split_them() -> None:
     assert "they differ in governor (powersave and performance)" in said
     bare = [job.model_copy(update={"facts": {}}) for job in jobs]
     assert "their facts do not explain it" in refusal(*bare)
+
+
+def test_one_odd_host_is_refused_and_would_have_hidden_others(tmp_path: Path) -> None:
+    rng = random.Random(11)
+    sound = many_jobs(rng, 7, 0.01, jobs=1)
+    odd = host_jobs(rng, 7, 0.01, slow=(0, 0.15))
+    said = refusal(*sound, *odd)
+    assert said.startswith(
+        f"this is no baseline: its host {machine_of(7)} (job {odd[0].job}) is not like the 7 "
+        "others in cpu.fma 0, "
+    )
+    assert said.endswith("; leave this host out, or measure it again") and "\n" not in said
+    later = host_jobs(rng, 99, 0.01, slow=(0, 0.1))
+    assert check_host(later, made_of(sound)).word is HostWord.LOW
+    # In a file it is refused too, and there nobody knows the job.
+    with pytest.raises(UsageError, match=f"its host {machine_of(7)} is not like the 7 others"):
+        merged([("a", made_of(sound)), ("b", made_of(odd))])
 
 
 def written(path: Path, **changes: object) -> Path:
@@ -333,6 +383,21 @@ def test_hosts_that_are_a_tenth_slower_are_found(
     hosts: int, spread: float, jobs: int, within: float | None
 ) -> None:
     assert called_low(hosts, spread, 200, slow=0.1, jobs=jobs, within=within) >= 190
+
+
+@pytest.mark.parametrize(("hosts", "spread", "jobs"), [(8, 0.01, 1), (20, 0.02, 1), (8, 0.04, 3)])
+@pytest.mark.parametrize("within", [None, 0.004])
+@pytest.mark.sampled(4)
+def test_baselines_of_sound_hosts_are_seldom_refused(
+    hosts: int, spread: float, jobs: int, within: float | None
+) -> None:
+    """1 % of 300 are three, and of such counts one in a hundred is above eight."""
+    assert refused(hosts, spread, 300, jobs=jobs, within=within) <= 8
+
+
+@pytest.mark.parametrize(("hosts", "least"), [(8, 60), (12, 85), (20, 95)])
+def test_baselines_with_one_odd_host_are_refused(hosts: int, least: int) -> None:
+    assert refused(hosts, 0.01, 100, slow=0.1) >= least
 
 
 def test_one_job_of_a_guest_makes_its_memory_suspect_at_most() -> None:

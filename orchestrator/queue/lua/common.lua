@@ -5,6 +5,7 @@
 -- jobs              zset: all jobs by the time they were submitted
 -- state:STATE       zset: those of a state, by the same
 -- ended             zset: those that have ended, by when
+-- changed           hash: since when the jobs whose state is still to be noted elsewhere are in it
 -- active            set: those that hold leases
 -- queues, queue:Q   set of queues; zset of queued jobs. Q is "HOSTS|NEEDS": the sorted host set, and
 --                   what must be registered: a host, or host:subsystem
@@ -51,15 +52,18 @@ local function event(id, text)
     redis.call('PUBLISH', P .. 'live:' .. id, position .. ' ' .. text)
 end
 
--- The new state in the job, in the index and as an event.
+-- The new state in the job, in the index, as an event, and among those to be noted. `since_us` is the
+-- time, and later than that of the state before, whatever the clock does: it tells which is the last.
 local function set_state(id, state, reason)
     local key = job_key(id)
-    local before = redis.call('HMGET', key, 'state', 'submitted_us')
+    local before = redis.call('HMGET', key, 'state', 'submitted_us', 'since_us')
     if before[1] then
         redis.call('ZREM', P .. 'state:' .. before[1], id)
     end
     redis.call('ZADD', P .. 'state:' .. state, before[2], id)
-    redis.call('HSET', key, 'state', state, 'reason', reason)
+    local since = digits(math.max(now_us(), tonumber(before[3] or 0) + 1000))
+    redis.call('HSET', key, 'state', state, 'reason', reason, 'since_us', since)
+    redis.call('HSET', P .. 'changed', id, since)
     local changed = { event = 'state', job = id, state = state, time_unix_s = now_us() / 1e6 }
     changed.reason = reason ~= '' and reason or cjson.null
     event(id, cjson.encode(changed))

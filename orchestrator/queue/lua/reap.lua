@@ -2,7 +2,8 @@
 -- begun to measure is queued again, unless that is what kills them.
 -- ARGV: names and signs of life that the caller has seen unchanged for too long. One that has
 --       changed meanwhile counts.
--- Returns {id, state} for each job, and all signs of life, names and values in turn.
+-- Returns {id, state} for each job; all signs of life, and the jobs whose states are to be noted with
+--         since when they are in them, each as names and values in turn.
 local FALSE_STARTS_MOST = 3
 
 for i = 1, #ARGV, 2 do
@@ -36,4 +37,4 @@ for _, id in ipairs(redis.call('SMEMBERS', P .. 'active')) do
         reaped[#reaped + 1] = { id, redis.call('HGET', job_key(id), 'state') }
     end
 end
-return { reaped, redis.call('HGETALL', P .. 'signs') }
+return { reaped, redis.call('HGETALL', P .. 'signs'), redis.call('HGETALL', P .. 'changed') }

@@ -12,12 +12,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from services.net.tests.program import PROGRAM
+from tests.meanwhile import meanwhile
 
 VERSION = 1
 TOKEN = bytes(range(16))
@@ -322,25 +323,17 @@ class Near:
         """The good end."""
         self.send(frame(BYE))
 
-    @contextmanager
-    def beating(self) -> Iterator[None]:
+    def beating(self) -> AbstractContextManager[None]:
         """Heartbeats meanwhile; nothing else may be sent then."""
-        over = threading.Event()
 
-        def beat() -> None:
+        def beat(over: threading.Event) -> None:
             while not over.wait(0.5):
                 try:
                     self.send(frame(HEARTBEAT, bytes(4)))
                 except OSError:
                     return
 
-        thread = threading.Thread(target=beat)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+        return meanwhile(beat)
 
 
 def closed_by_far_end(connection: socket.socket, within_s: float = WITHIN_S) -> bool:

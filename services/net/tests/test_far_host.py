@@ -32,6 +32,7 @@ from services.net.tests.far_end import (
 )
 from services.net.tests.program import MOMENT, WORKLOADS, call, running, session_file
 from tests.benchmark import FAILED, USAGE, refused, trial_of
+from tests.meanwhile import meanwhile
 
 
 def session(port: int, address: str = LOOPBACK, token: bytes = TOKEN) -> str:
@@ -142,21 +143,15 @@ Served = Callable[[socket.socket], None]
 def server(serve: Served) -> Iterator[int]:
     """Somebody else at the port, for one caller."""
     with socket.create_server((LOOPBACK, 0)) as listener:
-        over = threading.Event()
 
-        def run() -> None:
+        def run(over: threading.Event) -> None:
             caller, _ = listener.accept()
             with caller:
                 serve(caller)
                 over.wait(10)
 
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
+        with meanwhile(run):
             yield listener.getsockname()[1]
-        finally:
-            over.set()
-            thread.join()
 
 
 def test_a_half_open_far_end() -> None:
