@@ -122,7 +122,8 @@ def print_words(idle: Sequence[Row]) -> None:
     print("| subsystem | steady | of these clean | moved | of these noisy or with a condition |")
     print("|---|---|---|---|---|")
     pooled = {"steady": [0, 0], "moved": [0, 0]}
-    for name, found in itertools.groupby(cases.items(), lambda one: one[0][0].partition(".")[0]):
+    ordered = sorted(cases.items())
+    for name, found in itertools.groupby(ordered, lambda one: one[0][0].partition(".")[0]):
         counts = {"steady": [0, 0, 0], "moved": [0, 0, 0]}
         for (workload, _), own in found:
             if len(own) < LEAST_RUNS:

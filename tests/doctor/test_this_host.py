@@ -27,6 +27,7 @@ from tests.faults.test_cgroup_limits import V2, group
 from tests.patience import SOON_S, wait_until
 
 IS_ROOT = os.geteuid() == 0
+ATTEMPTS = 4
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="namespaces and mounts need root")
 
 
@@ -261,7 +262,10 @@ def test_a_busy_program_is_seen_and_named(command: Command) -> None:
     with subprocess.Popen(["stress-ng", "--cpu", "1", "--timeout", "20s", "--quiet"]) as load:
         try:
             time.sleep(0.5)
-            found = by_name(command.run("doctor", "--json").output)["busy_cpus"]
+            for _ in range(ATTEMPTS):
+                found = by_name(command.run("doctor", "--json").output)["busy_cpus"]
+                if len(found["evidence"]) > 1:  # beside other tests it may not stand out
+                    break
         finally:
             load.terminate()
     assert found["state"] == "problem"

@@ -31,8 +31,7 @@ BLOCKED_MOST_S = 0.25
 PAUSE_S = 0.005
 HOST = "bench-1"
 TRIALS, SAMPLES = 3, 300
-# The cases of a stored job, and the entries of a suite. The largest are left to `make test-all`:
-# they cost seconds of CPU.
+# The cases of a stored job, and the entries of a suite.
 SIZES = [(12, 500), (60, 5000)]
 # As large as what is validated at once may be.
 ERRORS = b'{"suite":{"name":"a","cases":[%s{}]}}' % (b"{}," * 4900)
@@ -106,8 +105,8 @@ def check_others_are_answered(
     assert max(longest_s.values()) < BLOCKED_MOST_S, longest_s
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("cases", "entries"), SIZES)
-@pytest.mark.sampled(len(SIZES))
 @pytest.mark.timeout(300)  # pages and comparisons are made at low priority, beside other tests
 def test_an_orchestrator_at_work_answers_others(tmp_path: Path, cases: int, entries: int) -> None:
     with StackParts(tmp_path) as stack:

@@ -65,6 +65,7 @@ def big_job(results: Path, number: int, time_unix_s: float) -> None:
             journal.append(done(case.case))
 
 
+@pytest.mark.exhaustive
 def test_ten_thousand_points_take_seconds(
     tmp_path: Path, influx_server: InfluxServer, database: str
 ) -> None:

@@ -43,6 +43,7 @@ def test_tolerance_factors_are_those_of_tables(n: int, k: float) -> None:
     assert tolerance_factor(n) == pytest.approx(k, abs=0.0005)
 
 
+@pytest.mark.exhaustive
 def test_tolerance_factors_and_chances_are_those_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     for n in (5, 7, 12, 33, 58):
@@ -385,9 +386,9 @@ def test_hosts_that_are_a_tenth_slower_are_found(
     assert called_low(hosts, spread, 200, slow=0.1, jobs=jobs, within=within) >= 190
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("hosts", "spread", "jobs"), [(8, 0.01, 1), (20, 0.02, 1), (8, 0.04, 3)])
 @pytest.mark.parametrize("within", [None, 0.004])
-@pytest.mark.sampled(4)
 def test_baselines_of_sound_hosts_are_seldom_refused(
     hosts: int, spread: float, jobs: int, within: float | None
 ) -> None:

@@ -347,6 +347,7 @@ def test_a_figure_that_never_varies() -> None:
     assert changed.word is Word.WORSE
 
 
+@pytest.mark.exhaustive
 def test_two_jobs_of_six_hundred_cases_take_less_than_two_seconds(tmp_path: Path) -> None:
     """With the index filled, and with as many earlier jobs as count."""
     hosts = Hosts(tuple(f"cpu.fma {number}" for number in range(600)))

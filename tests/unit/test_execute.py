@@ -386,6 +386,7 @@ class Ended:
         raise Interrupted(signal.SIGTERM)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("trials", [0, 2])
 def test_a_case_takes_no_longer_to_begin_or_to_show_among_thousands(
     interrupt: Interrupt, trials: int

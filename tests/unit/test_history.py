@@ -260,6 +260,7 @@ def test_no_jobs_at_all() -> None:
         find_case([], "cpu.fma")
 
 
+@pytest.mark.exhaustive
 def test_a_thousand_jobs_take_less_than_three_seconds(tmp_path: Path) -> None:
     """With the index filled, three changes among them."""
     own = Hosts((TITLE, *(f"mem.read {n}" for n in range(5))), rng=random.Random(11))

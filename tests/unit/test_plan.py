@@ -473,6 +473,7 @@ def test_an_entrys_list_must_fit_one_of_its_cases() -> None:
     assert "peer sysbench measures nothing like this" in message and "docs/peers.md" in message
 
 
+@pytest.mark.exhaustive
 def test_an_entry_takes_no_longer_to_plan_among_ten_thousand() -> None:
     def planned(entries: int) -> None:
         durations = (1 + number / 1000 for number in range(entries))
