@@ -56,7 +56,7 @@ class Drift:
         return f"{self.share:.0%} of the variance drifting ({self.kept:g})".replace("%", " %")
 
 
-DRIFTS = (*map(Drift, (0.0, 0.2, 0.4, 0.6)), Drift(0.9, 0.2), Drift(0.9, 0.4))
+DRIFTS = (*map(Drift, (0.0, 0.2, 0.4, 0.5, 0.6)), Drift(0.9, 0.2), Drift(0.9, 0.4))
 
 
 def simulated(rng: random.Random, drift: Drift, count: int) -> list[Job]:

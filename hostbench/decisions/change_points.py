@@ -13,7 +13,7 @@ jobs cannot show that it does not. So the squared statistic of a split is divide
 of drift make of it at most, before it is compared with the other orders:
 
 - neighbours resemble each other, with an autocorrelation r (AR(1)): (1 + r) / (1 - r), where r is
-  what the series itself shows, and ASSUMED_AUTOCORRELATION at least;
+  what the series itself shows and one standard error more, and ASSUMED_AUTOCORRELATION at least;
 - neighbours have ASSUMED_AUTOCORRELATION since a part of the variance drifts slowly: DRIFT_KEPT of
   it stays from one job to the next, the rest is independent. The longer the runs, the more that
   makes, and AR(1) does not know it.
@@ -98,8 +98,9 @@ def change_points(
     afters = search.afters(0, len(values))
     # With more autocorrelation than was assumed the changes may be nothing else.
     shown = _autocorrelation(values, afters)
-    if shown > ASSUMED_AUTOCORRELATION:
-        search = _Search(values, confidence, shown)
+    likely = _likely_at_most(shown, len(values))
+    if likely > ASSUMED_AUTOCORRELATION:
+        search = _Search(values, confidence, likely)
         afters = search.afters(0, len(values))
     afters = _moved_to_best(values, afters)
     ends = [0, *afters, len(values)]
@@ -135,7 +136,16 @@ def _autocorrelation(values: Sequence[float], afters: Sequence[int]) -> float:
         return 0.0
     found = math.fsum(map(operator.mul, residuals, residuals[1:])) / squares
     found += (1 + 3 * found) * (len(afters) + 1) / len(values)
-    return min(found, _AUTOCORRELATION_MOST)
+    # Of few values that alternate the corrected one is less than -1.
+    return max(-_AUTOCORRELATION_MOST, min(found, _AUTOCORRELATION_MOST))
+
+
+def _likely_at_most(shown: float, count: int) -> float:
+    """One standard error more than so many values show (of AR(1): Bartlett, "On the Theoretical
+    Specification and Sampling Properties of Autocorrelated Time-Series", 1946). False changes stand
+    where the values drifted most, and the means between them hide that drift: what is left shows
+    too little."""
+    return min(shown + math.sqrt((1 - shown**2) / count), _AUTOCORRELATION_MOST)
 
 
 class _Search:

@@ -62,6 +62,23 @@ def test_neighbouring_jobs_that_are_alike_are_no_change() -> None:
     assert wrong <= more_than(0.05, tried), wrong
 
 
+def test_few_jobs_show_less_autocorrelation_than_there_is() -> None:
+    """39 of these series showed a change while what they show was taken as it is."""
+    tried = 400
+    wrong = sum(
+        bool(change_points(drifting(seed, 12 + seed % 9, 0.6), confidence=0.95).splits)
+        for seed in range(tried)
+    )
+    assert wrong <= more_than(0.05, tried), wrong
+
+
+def test_jobs_that_alternate_are_no_change() -> None:
+    """Kendall's correction makes their autocorrelation less than -1."""
+    shown = change_points([1.0, 1.1] * 4, confidence=0.95)
+    assert not shown.splits
+    assert shown.autocorrelation is not None and -1 < shown.autocorrelation < -0.9
+
+
 def test_a_slow_drift_under_noise_is_no_change() -> None:
     """Of two fifths of the variance: no pair of neighbours shows it, and the longer the series is,
     the more it makes. Too many of these showed a change where only neighbours counted."""
