@@ -34,6 +34,7 @@ WAIT_S, POINTS_S = 60.0, 3.0
 SERVERS = {"orchestrator", "hostbench.service"}
 # The process that makes a page, of this and of earlier checkouts.
 REPORTING = {
+    "orchestrator.results.forms",
     "orchestrator.results.page",
     "orchestrator.results.reporting",
     "orchestrator.reporting",
