@@ -4,7 +4,7 @@ usage: python -m benchmarks.trust.quick [--idle N] [--planted N] [--peers] [--ta
 Runs quick N times on the idle host (ten), 20 minutes apart at least, and N times (twenty) beside
 the disturbances of benchmarks.trust.experiment in turn, which fill the time between. Every run is
 kept and counts when this is started again. The table is printed at the end; --table: that alone.
---peers: each run measures the tools beside ours, too.
+--peers: each run measures the tools beside ours that the suite names, too.
 """
 
 import argparse
@@ -33,14 +33,21 @@ CASE_FIELDS = (
     *("delivered_ratio", "reason"),
 )
 FIELDS = (*JOB_FIELDS, *CASE_FIELDS)
+# `--peers`, as the column `peers` has it: those of the suite's own choice, or none.
+SUITES, NONE = "suite", "none"
 # A figure that moved can be told from one that did not from so many runs on.
 LEAST_RUNS = 3
 Row = dict[str, str]
 
 
+def options(peers: str) -> tuple[str, ...]:
+    """What `hostbench run` and `hostbench plan` get."""
+    return () if peers == SUITES else (f"--peers={peers}",)
+
+
 def estimate_s(peers: str) -> float:
     """The longest time that the plan of quick promises on this host."""
-    command = [sys.executable, "-m", "hostbench", "plan", "quick", "--json", f"--peers={peers}"]
+    command = [sys.executable, "-m", "hostbench", "plan", "quick", "--json", *options(peers)]
     plan = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return float(plan["estimate"]["high_s"])
 
@@ -49,7 +56,7 @@ def measured(plant: Plant, peers: str, promised_s: float) -> list[dict[str, Any]
     """The rows of one run of quick beside a disturbance."""
     began = {"plant": plant.name, "time_unix_s": round(time.time()), "peers": peers}
     with plant.begin() as members:
-        exit_code, took_s, cases = job("quick", members, f"--peers={peers}")
+        exit_code, took_s, cases = job("quick", members, *options(peers))
     began |= {"exit_code": exit_code, "took_s": round(took_s, 1), "estimate_s": promised_s}
     found = []
     for case in cases:
@@ -151,7 +158,7 @@ def print_runs(runs: Sequence[Row]) -> None:
         took = [float(run["took_s"]) for run in own]
         of_plan = max(float(run["took_s"]) / float(run["estimate_s"]) for run in own)
         ended = sum(run["exit_code"] == "0" for run in own)
-        peers = "" if name[1] == "none" else ", with peers"
+        peers = "" if name[1] == NONE else ", with peers"
         print(
             f"| {name[0]}{peers} | {len(own)} | {ended} | {statistics.median(took):.0f} s "
             f"({min(took):.0f} to {max(took):.0f}) | {of_plan:.2f} |"
@@ -175,7 +182,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if not arguments.table:
-        peers = "auto" if arguments.peers else "none"
+        peers = SUITES if arguments.peers else NONE
         promised_s = estimate_s(peers)
         if not RAW.exists():
             RAW.parent.mkdir(exist_ok=True, parents=True)
