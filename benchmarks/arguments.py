@@ -1,13 +1,13 @@
-"""What the scripts of this directory take from their command line: how often to measure, mostly."""
+"""What the scripts of this directory read from their command line: mostly how often to measure."""
 
 import sys
 from pathlib import Path
 
 
 def given_number(default: int, *, place: int = 1) -> int:
-    """Return the whole number in this place of the command line, else the default.
+    """Return the whole number at `place` of the command line, else the default.
 
-    Raise SystemExit for what is no number above 0.
+    Raise SystemExit when the word there is not a whole number above 0.
     """
     if len(sys.argv) <= place:
         return default

@@ -1,4 +1,4 @@
-"""Keeps the CPUs out of their idle states, so that nobody waits for one to wake up."""
+"""Keep the CPUs out of their idle states, so that no measurement waits for one to wake up."""
 
 import struct
 import sys
@@ -13,7 +13,8 @@ CPU_LATENCY_FILE = Path("/dev/cpu_dma_latency")
 
 @contextmanager
 def cpus_awake() -> Iterator[None]:
-    """As root; others are told on standard error that CPUs go to sleep."""
+    """Keep all CPUs awake while the context is open. Needs root; without it, say on standard error
+    that CPUs may go to sleep."""
     try:
         latency = CPU_LATENCY_FILE.open("wb", buffering=0)
     except OSError as error:

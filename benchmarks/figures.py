@@ -1,4 +1,4 @@
-"""What every benchmark of this directory says of its figures: spread, host, raw values kept."""
+"""What every benchmark of this directory records with its figures: spread, host, raw values."""
 
 import csv
 import datetime
@@ -18,19 +18,19 @@ from benchmarks.programs import program
 ALL_THREADS = len(os.sched_getaffinity(0))
 BENCHMARKS = Path(__file__).parent
 MAKERS = {"intel": "Intel", "amd": "AMD", "arm": "Arm"}
-# Before the first figure: how many processes wanted a CPU in the last minute.
+# The load average of the last minute, before the first figure.
 LOAD = f"{os.getloadavg()[0]:.2f}"
 
 Value = float | str | bool | None
-# What holds for an entry, or for all of a file: `name: value` in its head.
+# Facts about one entry, or about all entries of a file: `name: value` lines in its header.
 Facts = Mapping[str, object]
 _FACT = re.compile(r"# (?:(\d+) )?(\w+): (.*)")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The raw figures of one row of a table. `columns` has a value for each trial or pair of
-    trials; None: there was none."""
+    """The raw figures of one row of a table. `columns` has one value for each trial or pair of
+    trials, None where there is none."""
 
     facts: Facts
     columns: Mapping[str, Sequence[Value]]
@@ -45,7 +45,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class OrderInterval:
-    """An interval of the median between two order statistics; `confidence` is what it has."""
+    """An interval of the median between two order statistics. `confidence` is its coverage."""
 
     low: float
     high: float
@@ -54,12 +54,13 @@ class OrderInterval:
 
 def order_interval(values: Sequence[float]) -> OrderInterval:
     """Return the narrowest symmetric interval between two order statistics that covers the median
-    with at least 95 %, with no assumption on the distribution; below 6 values, where there is none,
-    the whole range with the coverage it has.
+    with at least 95 %.
 
-    Between the k-th smallest and the k-th largest of n the median lies with probability
-    1 - 2 P(B <= k - 1), B binomial with n and 1/2 (Hoefler and Belli, SC'15, section 3.1.3, exact
-    instead of their normal approximation)."""
+    The interval assumes no distribution. Below 6 values no interval reaches 95 %; the whole range
+    is returned with the coverage that it has. The median lies between the k-th smallest and the
+    k-th largest of n with probability 1 - 2 P(B <= k - 1), where B is binomial with n and 1/2
+    (Hoefler and Belli, SC'15, section 3.1.3, exact instead of their normal approximation).
+    """
     ordered = sorted(values)
     n = len(ordered)
     rank, below = 1, 1
@@ -75,7 +76,8 @@ def _coverage(n: int, below: int) -> float:
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Median with its interval, relative median absolute deviation, extremes."""
+    """Return the median with its interval, the relative median absolute deviation and the
+    extremes."""
     middle = statistics.median(values)
     deviation = statistics.median(abs(value - middle) for value in values)
     interval = order_interval(values)
@@ -92,7 +94,7 @@ def spread(values: list[float]) -> dict[str, float]:
 
 
 def host(subsystem: str) -> dict[str, object]:
-    """Where the figures come from, and the program that gave them."""
+    """Return a description of this host and of the program that gave the figures."""
     binary = program(subsystem)
     version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.strip()
     family, model = (_of_cpu(name) for name in ("cpu family", "model"))
@@ -108,21 +110,21 @@ def host(subsystem: str) -> dict[str, object]:
 
 
 def maker() -> str:
-    """The folder of this machine's figures: the maker of its CPU."""
+    """Return the folder for this machine's figures, named after the maker of its CPU."""
     vendor = _of_cpu("vendor_id")
     return {"GenuineIntel": "intel", "AuthenticAMD": "amd"}.get(vendor, "arm")
 
 
 def _of_cpu(name: str) -> str:
-    """A line of the first CPU in /proc/cpuinfo; empty where there is none."""
+    """Return a field of the first CPU in /proc/cpuinfo, or an empty string when it is missing."""
     text = Path("/proc/cpuinfo").read_text()
     found = re.search(rf"^{name}\s*:\s*(.+)$", text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def _commit() -> str:
-    """The commit that was measured; with a + where files differ from it, other than those that
-    hold figures."""
+    """Return the commit that was measured, with a + when files differ from it. Files that hold
+    figures do not count."""
     git = ["git", "-C", str(BENCHMARKS)]
     named = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     files = (":(top)", *(f":(exclude){path}" for path in ("*/results/*", "README.md")))
@@ -132,10 +134,13 @@ def _commit() -> str:
 
 
 def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) -> None:
-    """Keep the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` as a CSV file beside their
-    script, in the folder of the maker: `of`, else the CPU's. Its head, lines with a #, has the
-    host, the facts of all entries, and those of each by its number; below, the column `entry` has
-    that number."""
+    """Write the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` to a CSV file beside their
+    script.
+
+    The file is in the folder of the maker `of`, by default this CPU's. Its header, lines that start
+    with #, has the host, the facts of all entries, and the facts of each entry by its number. The
+    column `entry` of the rows has that number.
+    """
     path = file_of(name, of or maker())
     path.parent.mkdir(exist_ok=True, parents=True)
     subsystem = name.partition("/")[0]
@@ -155,8 +160,11 @@ def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) 
 
 
 def load(name: str, of: str) -> tuple[dict[str, str], list[Entry]] | None:
-    """What `save` has written on a machine of a maker: the facts of all entries, and the entries,
-    whose facts are text; a file without a column `entry` has one. None: nothing yet."""
+    """Return what `save` wrote on a machine of this maker, or None when there is no file.
+
+    The result is the facts of all entries, and the entries; the values of facts are text. A file
+    without a column `entry` has one entry.
+    """
     path = file_of(name, of)
     if not path.exists():
         return None
@@ -175,8 +183,10 @@ def load(name: str, of: str) -> tuple[dict[str, str], list[Entry]] | None:
 
 
 def begun(name: str) -> list[Entry]:
-    """What a run of this program on this machine has saved today and may be gone on with; empty
-    where the file is of another commit, day or machine, or of changed files."""
+    """Return the entries of today's unfinished run of this program on this machine, to continue it.
+
+    Return no entries when the file is from another commit, day or machine, or from changed files.
+    """
     found = load(name, maker())
     if found is None:
         return []
@@ -187,7 +197,7 @@ def begun(name: str) -> list[Entry]:
 
 
 def file_of(name: str, of: str) -> Path:
-    """Where the raw figures of `cpu/NAME` from the machine of a maker are."""
+    """Return the path of the raw figures of `cpu/NAME` from the machine of this maker."""
     subsystem, _, file = name.partition("/")
     return BENCHMARKS / subsystem / "results" / of / f"{file}.csv"
 

@@ -1,10 +1,11 @@
 """Measure the tables that no machine of this CPU's maker has yet, and write them to README.md.
 
 usage: python -m benchmarks.missing [--plan] [--again] [NAME ...]
-NAME: only those that begin so, such as cpu or mem/against_likwid. --plan: say what would run and
-how long it takes, and run nothing. --again: those that are there, too. Tables that compare unequal
-conditions are old, as all scripts make them equal now: they are measured anew. What a table needs
-and this machine lacks is named, and the table left out.
+
+NAME selects the tables whose names begin with it, such as cpu or mem/against_likwid. --plan prints
+what would run and how long it takes, and runs nothing. --again also measures tables that are there.
+Tables that compare unequal conditions are from older scripts and are measured anew. When this
+machine lacks something that a table needs, the script names it and leaves the table out.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from benchmarks.tables import README, TABLES, Benchmark, written
 
 
 def arguments_of(one: Benchmark) -> list[str]:
-    """The command line of a table's script."""
+    """Return the command line of a table's script."""
     named = {name: os.environ[name] for name in one.variables}
     return [
         *shlex.split(one.before),
@@ -31,7 +32,8 @@ def arguments_of(one: Benchmark) -> list[str]:
 
 
 def lacking(one: Benchmark, of: str) -> str:
-    """Why a maker's columns need this table: `missing` or `unequal conditions`; empty: no need."""
+    """Return why this maker's columns need the table: `missing` or `unequal conditions`; an empty
+    string when they do not."""
     found = load(one.name, of)
     if found is None:
         return "missing"
@@ -41,7 +43,7 @@ def lacking(one: Benchmark, of: str) -> str:
 
 
 def measure(wanted: Iterable[Benchmark]) -> bool:
-    """Run the scripts one after another; return whether all succeeded."""
+    """Run the scripts one after another. Return whether all succeeded."""
     succeeded = True
     for one in wanted:
         print(f"\n{one.name}, about {one.minutes} min", flush=True)
@@ -54,7 +56,7 @@ def measure(wanted: Iterable[Benchmark]) -> bool:
 
 
 def main() -> None:
-    """Name what is left out, then measure the rest."""
+    """Print the tables that are left out, then measure the others."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--again", action="store_true")

@@ -1,4 +1,4 @@
-"""Which pages a program has its memory in, looked up while it runs."""
+"""Find out which pages a program has its memory in, while it runs."""
 
 import re
 import shlex
@@ -7,14 +7,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-# Has malloc ask for them, from glibc 2.35 on.
+# Makes malloc ask for huge pages, from glibc 2.35 on.
 GLIBC_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 LOOK_EVERY_S = 0.02
 
 
 def huge_bytes(command: Sequence[str], *descriptors: int) -> int:
-    """Return the most bytes that a command has in transparent huge pages, in one run of it. It
-    inherits `descriptors`."""
+    """Run a command once and return the most bytes that it had in transparent huge pages.
+
+    The command inherits `descriptors`. Raise SystemExit when it fails.
+    """
     most = 0
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=descriptors
@@ -28,7 +30,7 @@ def huge_bytes(command: Sequence[str], *descriptors: int) -> int:
 
 
 def _huge_bytes_now(pid: int) -> int:
-    """0 when the process has gone."""
+    """Return the bytes in huge pages now, or 0 when the process has ended."""
     try:
         text = Path("/proc", str(pid), "smaps_rollup").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Two tools in turn: pairs of figures, each pair taken on a quiet moment."""
+"""Run two tools in turn: pairs of figures, each pair measured while the host is quiet."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from benchmarks.quiet import quietly, quietly_with_a_disk
 Ours = TypeVar("Ours")
 Theirs = TypeVar("Theirs")
 
-# The last columns of every table, and what Comparison.cells() fills them with.
+# The last columns of every table; Comparison.cells() fills them.
 RATIO_COLUMNS = ("ratio: median", "its interval", "spread", "pairs", "target", "")
 
 
@@ -21,7 +21,7 @@ def interleaved(
     *,
     disk: bool = False,
 ) -> list[tuple[Ours, Theirs]]:
-    """`count` pairs, as each_pair() takes them."""
+    """Return `count` pairs, measured as each_pair() does."""
     return list(each_pair(0, count, ours, theirs, disk=disk))
 
 
@@ -33,9 +33,11 @@ def each_pair(
     *,
     disk: bool = False,
 ) -> Iterator[tuple[Ours, Theirs]]:
-    """The pairs from number `first` on, of `count`: A B, B A, A B and so on, so that neither tool
-    gains by its place in a pair. `disk`: the kernel works for both of them, in threads of its
-    own."""
+    """Yield the pairs from number `first` up to `count`.
+
+    The order is A B, B A, A B and so on, so that neither tool gains by its place in a pair. `disk`
+    is for tools for which the kernel also works in threads of its own.
+    """
     quiet = quietly_with_a_disk if disk else quietly
 
     def pair(ours_first: bool) -> tuple[Ours, Theirs]:
@@ -51,7 +53,8 @@ def each_pair(
 
 @dataclass(frozen=True)
 class Target:
-    """Where the median of the ratios is to lie; `reach`: what its interval is to reach, too."""
+    """Where the median of the ratios should lie. `reach` is the value that the upper end of its
+    interval must reach, too."""
 
     text: str
     least: float = 0.0
@@ -61,7 +64,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The figures of pairs, and how far ours over theirs is from what it is to be."""
+    """The figures of pairs, and the target for our figure divided by the other's."""
 
     target: Target
     ours: tuple[float, ...]
@@ -69,17 +72,17 @@ class Comparison:
 
     @property
     def ratios(self) -> list[float]:
-        """Ours over theirs, pair by pair."""
+        """Return our figure divided by the other tool's, pair by pair."""
         return [a / b for a, b in zip(self.ours, self.theirs, strict=True)]
 
     @property
     def met(self) -> bool:
-        """Whether the ratios are where they are to be."""
+        """Return whether the ratios meet the target."""
         ratio, target = spread(self.ratios), self.target
         return target.least <= ratio["median"] <= target.most and ratio["high"] >= target.reach
 
     def cells(self) -> list[str]:
-        """Of RATIO_COLUMNS."""
+        """Return the cells of RATIO_COLUMNS."""
         ratio = spread(self.ratios)
         return [
             f"**{ratio['median']:.3f}**",
@@ -91,17 +94,17 @@ class Comparison:
         ]
 
     def entry(self, **facts: object) -> Entry:
-        """What is kept of it."""
+        """Return what is saved of the comparison."""
         columns = {"ours": self.ours, "theirs": self.theirs}
         return Entry({**facts, "target": self.target.text}, columns)
 
 
 def print_row(cells: Sequence[str]) -> None:
-    """A line of a Markdown table, shown at once."""
+    """Print a line of a Markdown table at once."""
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def print_header(columns: Sequence[str]) -> None:
-    """The two lines that begin a Markdown table."""
+    """Print the two lines that begin a Markdown table."""
     print_row(columns)
     print("|---" * len(columns) + "|", flush=True)

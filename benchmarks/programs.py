@@ -1,4 +1,4 @@
-"""Runs the benchmark programs of build/release/ for the scripts of this directory."""
+"""Run the benchmark programs of build/release/ for the scripts of this directory."""
 
 import json
 import shlex
@@ -14,18 +14,20 @@ Events = dict[str, Any]
 
 
 class Unsupported(SystemExit):
-    """This CPU or this system cannot run it."""
+    """This CPU or this system cannot run the trial."""
 
 
 def program(subsystem: str) -> Path:
-    """The file of `cpu-bench`, `mem-bench` and so on."""
+    """Return the path of `cpu-bench`, `mem-bench` and so on."""
     return ROOT / "build" / "release" / f"{subsystem}-bench"
 
 
 def trial(subsystem: str, command: str, *descriptors: int, prefix: Sequence[str] = ()) -> Events:
-    """The start and end events of one trial, e.g. of "fma --dtype fp32", and the codes of its
-    warnings: {"start": …, "end": …, "warnings": […]}. It inherits `descriptors`; `prefix`
-    stands before the program."""
+    """Run one trial, such as "fma --dtype fp32". Return its start and end events and the codes of
+    its warnings: {"start": …, "end": …, "warnings": […]}.
+
+    The program inherits `descriptors`; `prefix` comes before it in the command.
+    """
     binary = program(subsystem)
     if not binary.exists():
         raise SystemExit(f"{binary} is not there: make programs builds it")

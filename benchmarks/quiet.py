@@ -1,4 +1,4 @@
-"""Runs that nobody disturbed: what two tools are compared on when a host is not ours alone."""
+"""Run measurements while nobody else uses the host, so that two tools can be compared fairly."""
 
 import os
 import resource
@@ -14,7 +14,7 @@ from hostbench.host.idle import read_counters, window_between
 
 IDLE_WINDOW_S = 0.5
 IDLE_WAIT_S = 1800.0
-# Of all CPUs' time during a run: what others took, the hypervisor included.
+# The largest share of all CPUs' time that others, the hypervisor included, may take during a run.
 FOREIGN_RATIO_MOST = 0.02
 ATTEMPTS = 40
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -24,7 +24,7 @@ Figure = TypeVar("Figure")
 
 
 def wait_until_idle() -> None:
-    """Wait until the host has been idle for half a second. Give up after half an hour."""
+    """Wait until the host has been idle for half a second. Raise SystemExit after half an hour."""
     deadline_s = time.monotonic() + IDLE_WAIT_S
     while True:
         before = read_counters(Path("/proc"))
@@ -39,15 +39,20 @@ def wait_until_idle() -> None:
 def quietly(
     run: Callable[Arguments, Figure], *args: Arguments.args, **options: Arguments.kwargs
 ) -> Figure:
-    """What `run` gives on a host that nobody else used meanwhile; repeated until that is so."""
+    """Return what `run` gives while nobody else uses the host. Repeat it until that is the case;
+    raise SystemExit after 40 attempts."""
     return _repeated(_foreign_ratio, partial(run, *args, **options))
 
 
 def quietly_with_a_disk(
     run: Callable[Arguments, Figure], *args: Arguments.args, **options: Arguments.kwargs
 ) -> Figure:
-    """As quietly(), of a run for which the kernel works too, in threads and interrupts of its own:
-    of others only the time in their own code counts, and the hypervisor's."""
+    """Do as quietly() for a run for which the kernel also works in threads and interrupts of its
+    own.
+
+    Only time in the user code of other processes, and time taken by the hypervisor, counts as a
+    disturbance.
+    """
     return _repeated(_foreign_user_ratio, partial(run, *args, **options))
 
 

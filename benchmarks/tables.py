@@ -18,7 +18,7 @@ Row = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Unit:
-    """What medians are given in: `scale` times the raw figures, to so many digits."""
+    """The unit of the medians in a table: `scale` times the raw figures, with this many digits."""
 
     name: str
     scale: float
@@ -35,7 +35,7 @@ MICROSECONDS = Unit("µs", 1e6, 2)
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ours over theirs, by the names of their columns."""
+    """Our figure divided by the other's, by the names of their columns."""
 
     title: str
     ours: str = "ours"
@@ -44,9 +44,13 @@ class Ratio:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """A script of this directory and the raw figures it keeps. `name`: `mem/against_likwid`;
-    `command`: its arguments behind `python -m`; `{NAME}` is a variable of the environment, and
-    `needs` says what that has to be. `before`: what starts it, such as a disk in memory."""
+    """A script of this directory and the raw figures it saves.
+
+    - `name`: such as `mem/against_likwid`.
+    - `command`: the words after `python -m`. `{NAME}` is an environment variable, and `needs` says
+      what it has to contain.
+    - `before`: a command that starts it, for example on a disk in memory.
+    """
 
     name: str
     command: str
@@ -56,26 +60,28 @@ class Benchmark:
 
     @property
     def variables(self) -> list[str]:
-        """The variables of the environment that the command needs."""
+        """Return the environment variables that the command needs."""
         return re.findall(r"{(\w+)}", self.command)
 
 
 def _given(entry: Entry) -> dict[str, str]:
-    """The parameters in the command of an entry."""
+    """Return the parameters in the command of an entry."""
     words = shlex.split(str(entry.facts["command"]))[2:]
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
 def differing(entries: Sequence[Entry]) -> set[str]:
-    """The parameters that tell the entries of one file apart. Sizes follow from the caches of the
-    machine."""
+    """Return the parameters whose values differ between the entries of one file.
+
+    Sizes are left out because they follow from the caches of the machine.
+    """
     given = [_given(entry) for entry in entries if "command" in entry.facts]
     names = {name for one in given for name in one} - {"--size-bytes"}
     return {name for name in names if len({one.get(name) for one in given}) > 1}
 
 
 def by_parameters(entry: Entry, names: Collection[str]) -> str:
-    """The workload of an entry, and those of its parameters that are among `names`."""
+    """Name an entry by its workload and its parameters among `names`."""
     workload = shlex.split(str(entry.facts["command"]))[1]
     given = (
         f"{name.removeprefix('--')} {word}" for name, word in _given(entry).items() if name in names
@@ -84,14 +90,14 @@ def by_parameters(entry: Entry, names: Collection[str]) -> str:
 
 
 def of_stream(entry: Entry, names: Collection[str]) -> str:
-    """A case of iperf3."""
+    """Name a case of iperf3."""
     streams = entry.facts["streams"]
     many = "s" * (streams != "1")
     return f"{entry.facts['way']}, {by_parameters(entry, names)}, {streams} stream{many}"
 
 
 def of_round_trip(entry: Entry, names: Collection[str]) -> str:
-    """A case of sockperf."""
+    """Name a case of sockperf."""
     del names
     facts = entry.facts
     place = "one CPU" if facts["near_cpus"] == facts["far_cpus"] else "two CPUs"
@@ -101,7 +107,7 @@ def of_round_trip(entry: Entry, names: Collection[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs(Benchmark):
-    """Pairs of one run of ours and one of another tool."""
+    """Pairs of a run of ours and a run of another tool."""
 
     other: str
     unit: Unit
@@ -109,7 +115,7 @@ class Pairs(Benchmark):
     case: Callable[[Entry, Collection[str]], str] = by_parameters
 
     def head(self) -> list[str]:
-        """The columns of one maker."""
+        """Return the columns of one maker."""
         return [
             f"ours, {self.unit.name}",
             self.other,
@@ -118,7 +124,7 @@ class Pairs(Benchmark):
         ]
 
     def rows(self, entries: Sequence[Entry], names: Collection[str]) -> Row:
-        """The cells of one maker, by case."""
+        """Return the cells of one maker, by case."""
         return {self.case(entry, names): self._cells(entry) for entry in entries}
 
     def _cells(self, entry: Entry) -> list[str]:
@@ -143,15 +149,15 @@ class Pairs(Benchmark):
 
 @dataclass(frozen=True, kw_only=True)
 class Shares(Benchmark):
-    """Every kernel as a share of its limit, the kernels of one workload and instruction set in one
+    """Every kernel as a share of its limit; the kernels of one workload and instruction set share a
     row."""
 
     def head(self) -> list[str]:
-        """The columns of one maker."""
+        """Return the columns of one maker."""
         return ["kernels", "lowest and highest median", "extremes"]
 
     def rows(self, entries: Sequence[Entry], _names: Collection[str]) -> Row:
-        """The cells of one maker, by workload and instruction set."""
+        """Return the cells of one maker, by workload and instruction set."""
         groups: dict[str, list[list[float]]] = {}
         for entry in entries:
             if shares := entry.numbers("efficiency"):
@@ -171,14 +177,14 @@ class Shares(Benchmark):
 
 @dataclass(frozen=True, kw_only=True)
 class UnderLoad(Benchmark):
-    """Trials of one kernel on a quiet host and beside a load, as shares of the quiet median."""
+    """Trials of one kernel on a quiet host and under a load, as shares of the quiet median."""
 
     def head(self) -> list[str]:
-        """The columns of one maker."""
+        """Return the columns of one maker."""
         return ["disturbed", "clean slices", "clean-slice figure", "whole run"]
 
     def rows(self, entries: Sequence[Entry], _names: Collection[str]) -> Row:
-        """The cells of one maker, by load; the entry without one comes first."""
+        """Return the cells of one maker, by load; the entry without a load comes first."""
         quiet = median(entries[0].numbers("operations_per_second"))
         return {str(entry.facts["load"]): self._cells(entry, quiet) for entry in entries}
 
@@ -339,7 +345,8 @@ TABLES: tuple[Benchmark, ...] = (
 
 
 def machine(facts: Facts) -> str:
-    """`AMD EPYC, family 25, model 17, 2 CPUs, 2026-11-24, commit 1ab2c3d, load 0.04`."""
+    """Describe a machine: `AMD EPYC, family 25, model 17, 2 CPUs, 2026-11-24, commit 1ab2c3d, load
+    0.04`."""
     named = [
         facts.get("cpu"),
         facts.get("model"),
@@ -352,7 +359,7 @@ def machine(facts: Facts) -> str:
 
 
 def render(table: Pairs | Shares | UnderLoad) -> str:
-    """The lines of a table in Markdown: under each maker its machine and its columns."""
+    """Return a table in Markdown, with the machine and the columns of each maker."""
     found = {title: load(table.name, one) for one, title in MAKERS.items()}
     known = {title: one for title, one in found.items() if one is not None}
     names = {name for _, entries in known.values() for name in differing(entries)}
@@ -382,14 +389,17 @@ def render(table: Pairs | Shares | UnderLoad) -> str:
 
 
 def _named(facts: Facts, entries: Sequence[Entry]) -> list[Entry]:
-    """The entries, each with the condition that differs between the tools in the whole file."""
+    """Return the entries, each with the fact `differs` of the file: the condition that differs
+    between the tools."""
     shared = {name: facts[name] for name in ("differs",) if name in facts}
     return [replace(entry, facts={**shared, **entry.facts}) for entry in entries]
 
 
 def marked(case: str, facts: Facts) -> str:
-    """Kernels whose machine code is another now than it was in these figures: `changed` names
-    workloads, or `int_mul sse2` of one instruction set."""
+    """Mark kernels whose machine code has changed since these figures.
+
+    The fact `changed` names workloads, or one instruction set of a workload such as `int_mul sse2`.
+    """
     workload, _, rest = case.partition("`")[2].partition("`")
     changed = str(facts["changed"]).split(", ") if "changed" in facts else []
     is_other = workload in changed or f"{workload} {rest.strip()}" in changed
@@ -401,7 +411,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def written(page: str) -> str:
-    """The page with each table between its two comments."""
+    """Return the page with each table between its two comments."""
 
     def table(match: re.Match[str]) -> str:
         name = match[1]
@@ -415,7 +425,7 @@ def written(page: str) -> str:
 
 
 def main() -> None:
-    """Write the tables."""
+    """Write the tables into README."""
     README.write_text(written(README.read_text()))
 
 

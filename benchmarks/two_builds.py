@@ -1,12 +1,13 @@
-"""Two builds in turn: whether a change of the code changed a figure.
+"""Compare two builds in turn: did a change of the code change a figure?
 
     python -m benchmarks.two_builds OURS OTHER [BLOCKS]
 
-Both are a directory of programs, the build/release of a checkout, or both are the address of an
-orchestrator: then each figure is that of a job of one trial, and HOSTBENCH_API_KEY_FILE names the
-key of both. A block is A B B A and gives one ratio: our figures over the other's. Programs run in a
-quiet moment, jobs wait for their own idle gate. A register kernel is unchanged when the interval of
-the ratio's median lies inside ±1 %, any other figure when that interval holds 1.
+OURS and OTHER are both a directory of programs, the build/release of a checkout, or both the
+address of an orchestrator. With orchestrators each figure is that of a job of one trial, and
+HOSTBENCH_API_KEY_FILE names the key of both. A block is A B B A and gives one ratio: our figures
+over the other's. Programs run while the host is quiet; jobs wait for their own idle gate. A
+register kernel is unchanged when the interval of the ratio's median lies inside ±1 %, any other
+figure when that interval contains 1.
 """
 
 import json
@@ -40,16 +41,16 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As a command line has it, without the time it takes."""
+        """Return the case as a command line gives it, without the duration."""
         words = [f"{key}={value}" for key, value in self.params.items() if key != "duration_s"]
         return " ".join([f"{self.subsystem}.{self.workload}", *words])
 
 
 class Build(Protocol):
-    """One of the two."""
+    """One of the two builds."""
 
     def figure(self, case: Case) -> float:
-        """Of one trial."""
+        """Measure one trial of the case and return its figure."""
         ...
 
 
@@ -60,7 +61,7 @@ class Programs:
     directory: Path
 
     def figure(self, case: Case) -> float:
-        """Raise CalledProcessError when the program fails."""
+        """Run one trial. Raise CalledProcessError when the program fails."""
         options = [f"--{key.replace('_', '-')}={value}" for key, value in case.params.items()]
         command = [f"{self.directory}/{case.subsystem}-bench", case.workload, *options]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -69,12 +70,12 @@ class Programs:
 
 @dataclass(frozen=True)
 class Stack:
-    """An orchestrator with one host that has services of cpu and mem."""
+    """An orchestrator with one host that has the cpu and mem services."""
 
     url: str
 
     def figure(self, case: Case) -> float:
-        """Exit when the job fails."""
+        """Run a job of one trial. Raise SystemExit when the job fails."""
         spec = {
             "workload": f"{case.subsystem}.{case.workload}",
             "params": dict(case.params),
@@ -106,19 +107,19 @@ THROUGH_A_STACK = ("fma", "copy", "pointer_chase")
 
 
 def build(place: str) -> Build:
-    """What a word of the command line names."""
+    """Return the build that a word of the command line names."""
     return Stack(place) if re.match("https?://", place) else Programs(Path(place))
 
 
 def block(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
-    """The sums of the two figures of each build in one A B B A."""
+    """Measure one A B B A and return the sums of the two figures of each build."""
     first, second = ours.figure(case), theirs.figure(case)
     third, fourth = theirs.figure(case), ours.figure(case)
     return first + fourth, second + third
 
 
 def sums_of(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
-    """A block in quiet."""
+    """Measure one block on a quiet host."""
     if isinstance(ours, Stack):
         return block(case, ours, theirs)
     quiet = quietly_with_a_disk if case.subsystem == "disk" else quietly
@@ -126,7 +127,7 @@ def sums_of(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a row for each case and keep the raw figures."""
+    """Print a row for each case and save the raw figures."""
     if len(sys.argv) < 3:
         raise SystemExit("two_builds: name two builds: OURS OTHER [BLOCKS]")
     ours, theirs = map(build, sys.argv[1:3])

@@ -1,5 +1,5 @@
-"""Charts that the boards of several subsystems have: bars beside limit and peer, matrices, history,
-curves."""
+"""Charts that the boards of several subsystems share: bars beside limit and peer, matrices,
+history, curves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,9 +60,9 @@ PERCENTILES = {
 }
 SAMPLED_LATENCIES = {"latency_p50_s": ": 50 %", "latency_p99_s": ": 99 %"}
 GROUPED = 'GROUP BY "host", "workload", "label", "case"'
-# Of the names below bars: closer ones would cover one another.
+# The height of the names below bars; with less, they would cover one another.
 LINE_PIXELS = 16
-# Without a version Grafana takes the options of a chart of x and y for those of before 11.1.
+# Without a version, Grafana reads the options of an xy chart as those of before 11.1.
 CURVE_VERSION = "11.1.0"
 
 
@@ -84,7 +84,8 @@ def _bars(title: str, description: str, unit: str) -> barchart.Panel:
 def matrix(
     title: str, description: str, unit: str, row: str, column: str, inner: str
 ) -> barchart.Panel:
-    """The highest value of a query by two tags: groups of bars by `row`, a bar a `column`."""
+    """Return a chart of the highest value of a query by two tags: a group of bars for each `row`, a
+    bar for each `column`."""
     panel = (
         _bars(title, description, unit)
         .height(10)
@@ -93,16 +94,16 @@ def matrix(
             Query(f'SELECT max("value") AS "rate" FROM ({inner}) GROUP BY "{row}", "{column}"')
         )
     )
-    # Bars have their colours by their order: it is the same in a neighbour.
+    # The order of the bars determines their colours, so a neighbouring chart has the same.
     for step in matrix_of(row, column, "rate"):
         panel = panel.with_transformation(step)
-    # A number of threads is no rate.
+    # A number of threads is not a rate.
     return panel.override_by_name(corner(row, column), [prop("unit", "none")])
 
 
 def beside(title: str, unit: str, condition: str, limit: str) -> barchart.Panel:
-    """Bars of the latest results that meet a condition, beside limit and peer; `limit` says what
-    the limit is."""
+    """Return bars of the latest results that meet a condition, beside limit and peer. `limit`
+    describes the limit."""
     columns = {
         "label": "case",
         "value": "ours",
@@ -123,7 +124,7 @@ def beside(title: str, unit: str, condition: str, limit: str) -> barchart.Panel:
         .orientation(common.VizOrientation.VERTICAL)
         .axis_soft_min(0)
         .x_field("case")
-        # What cases differ by stands at the end of their names.
+        # The names of cases differ at their ends.
         .x_tick_label_rotation(-60)
         .x_tick_label_max_length(32)
         .x_tick_label_spacing(LINE_PIXELS)
@@ -140,7 +141,7 @@ def beside(title: str, unit: str, condition: str, limit: str) -> barchart.Panel:
 def history(
     title: str, description: str, unit: str, text: str, alias: str = NAME
 ) -> timeseries.Panel:
-    """One line a case, one mark a job."""
+    """Return a chart with one line for each case and one mark for each job."""
     panel = (
         timeseries.Panel()
         .title(title)
@@ -159,14 +160,14 @@ def history(
         .no_value(NO_RESULTS)
         .with_target(series(text, alias))
     )
-    # Grafana takes so few for a clock that neighbouring numbers of the axis are the same.
+    # By default, Grafana shows so few decimals of a clock that neighbouring axis labels are equal.
     return panel.decimals(3) if unit == CLOCK else panel
 
 
 def narrow_history(
     title: str, description: str, unit: str, text: str, alias: str = NAME
 ) -> timeseries.Panel:
-    """Three stand side by side; the legend above them names the lines."""
+    """Return a third of a row; the legend of the wide chart above names the lines."""
     return (
         history(title, f"{description} Hover to see which line is which.", unit, text, alias)
         .span(8)
@@ -176,12 +177,14 @@ def narrow_history(
 
 
 def wide_history(title: str, description: str, unit: str, text: str) -> timeseries.Panel:
-    """Over the whole width, with a legend that names the lines of its neighbours too."""
+    """Return a chart of full width, with a legend that also names the lines of the charts below
+    it."""
     return history(title, description, unit, text).span(24).height(13).legend(sorted_legend())
 
 
 def seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Panel:
-    """The samples of one metric or two, each with what its lines are called besides."""
+    """Return the samples of one or two metrics; `metrics` has what to add to the names of each
+    one's lines."""
     (first, name), *more = metrics.items()
     panel = narrow_history(
         title,
@@ -198,20 +201,20 @@ def seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Pan
 
 
 def figures_history(title: str, unit: str, condition: str) -> timeseries.Panel:
-    """Every result that meets a condition, over the whole width."""
+    """Return every result that meets a condition, at full width."""
     return wide_history(title, EVERY_RESULT, unit, _values(condition))
 
 
 def narrow_figures(
     title: str, unit: str, condition: str, description: str = EVERY_RESULT
 ) -> timeseries.Panel:
-    """The same, three side by side."""
+    """Return the same as a third of a row."""
     return narrow_history(title, description, unit, _values(condition))
 
 
 def row_history(row: str, unit: str, condition: str) -> timeseries.Panel:
-    """The same in a row that is repeated for the values of a variable, with what a baseline expects
-    of headline figures."""
+    """Return the same in a row that is repeated for the values of a variable, with what a baseline
+    expects of headline figures."""
     name = "$tag_label ($tag_host)"
     band = f'SELECT "expected", "usual" {DECIDED} AND {one_of(row, "workload")} {GROUPED}'
     return (
@@ -235,7 +238,7 @@ def row_history(row: str, unit: str, condition: str) -> timeseries.Panel:
 
 
 def _grey_line(fill: str, *dash: int) -> list[dashboard.DynamicConfigValue]:
-    """A line that is no figure: hovering names it."""
+    """Return the options of a line that is not a figure; hovering shows its name."""
     return [
         colour(LIMIT_COLOUR),
         prop("custom.lineStyle", {"fill": fill, "dash": list(dash)}),
@@ -249,7 +252,7 @@ def _values(condition: str) -> str:
 
 
 def peer_ratios() -> stat.Panel:
-    """How our figures stand to those of each trusted tool."""
+    """Return our figures over those of each trusted tool."""
     inner = latest('"ratio"', ("tool",), PEERS)
     return (
         tile(
@@ -271,8 +274,8 @@ def peer_ratios() -> stat.Panel:
 def highest(
     title: str, description: str, unit: str, condition: str, nothing: str, tag: str = "workload"
 ) -> bargauge.Panel:
-    """A bar a workload, or a value of another tag: the highest of its latest figures. `nothing`:
-    what stands there without any."""
+    """Return a bar for each workload, or for each value of another tag: the highest of its latest
+    figures. `nothing`: the text without any."""
     inner = latest('"value"', (tag,), condition)
     text = f'SELECT max("value") FROM ({inner}) GROUP BY "{tag}"'
     return (
@@ -286,7 +289,7 @@ def highest(
 
 
 def least_and_most(title: str, description: str, condition: str) -> stat.Panel:
-    """The lowest and the highest of the latest times."""
+    """Return the lowest and the highest of the latest times."""
     inner = latest('"value"', ("workload",), condition)
     return (
         tile(title, description, 6)
@@ -299,15 +302,15 @@ def least_and_most(title: str, description: str, condition: str) -> stat.Panel:
 
 
 def workload_shares(description: str, of: str = PRIMARY) -> bargauge.Panel:
-    """A bar a workload: the lowest share of the limit of its latest results, so that what is green
-    holds for all of them; `of`: of which."""
+    """Return a bar for each workload: the lowest share of the limit among its latest results. So if
+    the bar is green, all of them are. `of` selects the results."""
     text = over_latest('min("efficiency")', '"efficiency"', ("workload",), of=of)
     panel = shares_of_limit("Lowest share of the limit, by workload", description, 8, 9)
     return panel.with_target(series(text, "$tag_workload"))
 
 
 def share_history(of: str = PRIMARY) -> timeseries.Panel:
-    """Every result over its own limit; `of`: of which results."""
+    """Return every result over its own limit. `of` selects the results."""
     panel = wide_history(
         "Share of the limit",
         "Every result in the chosen time over its own limit: what a change of host, kernel or load "
@@ -319,7 +322,7 @@ def share_history(of: str = PRIMARY) -> timeseries.Panel:
 
 
 def peer_history() -> timeseries.Panel:
-    """Ours over the peer's."""
+    """Return our figures over the peers'."""
     return narrow_history(
         "Ours over the peer's",
         "Our figure over that of the trusted tool measured in turn with it. When both fall, this "
@@ -330,7 +333,7 @@ def peer_history() -> timeseries.Panel:
 
 
 def spread_history() -> timeseries.Panel:
-    """How far the trials of each result differ."""
+    """Return how much the trials of each result differ."""
     return narrow_history(
         "Spread",
         "Half the interval that holds the true median, over the median. 2 % is the target; a host "
@@ -350,8 +353,8 @@ class _Curves(xychart.Panel):
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of curves. `field` is what InfluxDB calls it; `log`: the base of its scale, None:
-    it is linear."""
+    """One axis of curves. `field` is its name in InfluxDB; `log`: the base of its scale; None:
+    linear."""
 
     field: str
     name: str
@@ -360,12 +363,12 @@ class Axis:
 
     @property
     def selected(self) -> str:
-        """It in a SELECT."""
+        """The axis in a SELECT."""
         return f'"{self.field}" AS "{self.name}"'
 
     @property
     def properties(self) -> list[dashboard.DynamicConfigValue]:
-        """The options of the axis' field."""
+        """Return the options of the axis' field."""
         scale = (
             common.ScaleDistributionConfig(common.ScaleDistribution.LINEAR)
             if self.log is None
@@ -378,7 +381,7 @@ class Axis:
         ]
 
 
-# Without a text for nothing: Grafana writes it at each line of a logarithmic scale that has no
+# No text for missing values: on a logarithmic scale, Grafana writes it at each line without a
 # number.
 def curves(
     title: str,
@@ -390,13 +393,14 @@ def curves(
     order: str | None = None,
     fields: Sequence[str] = (),
 ) -> xychart.Panel:
-    """The latest results that meet a condition, a line for each combination of host, tags and
-    `fields`, which are numbers. `order`: the field in whose order points are joined; None: `x`."""
+    """Return the latest results that meet a condition, with a line for each combination of host,
+    tags and `fields`, which are numbers. `order`: the field that orders the points of a line; None:
+    `x`."""
     lines = ("host", *tags, *fields)
     more = (*fields, *([order] if order else []))
     columns = [x.selected, y.selected, *(f'"{name}"' for name in more)]
     ordered = transformation("sortBy", fields={}, sort=[{"field": order or x.name}])
-    # The first column of numbers is x, the other one y.
+    # The first column of numbers is x, the second is y.
     shown = {name: name for name in (x.name, y.name, *lines)}
     left_out = ("Time", "n", "case", *([order] if order else []))
     return (
@@ -415,7 +419,7 @@ def curves(
         .with_target(Query(latest(", ".join(columns), tags, condition), form=TABLE))
         .with_transformation(ordered)
         .with_transformation(organised(shown, left_out))
-        # A table a line, named by its tags; what all the names have in common is not shown.
+        # A table for each line, named by its tags; what all names have in common is not shown.
         .with_transformation(
             transformation(
                 "partitionByValues",

@@ -56,14 +56,14 @@ NO_RATES = "No rates in the chosen time."
 
 
 def cpu() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         "hostbench-cpu",
         "hostbench: CPU",
         "What the CPUs do by type, instruction set and threads: limit and peer beside ours.",
         "now-30d",
     )
-    # The clock has charts of its own: its figure is no rate.
+    # The clock has charts of its own: it is not a rate.
     for variable in result_variables(RATES, "cpu[.].*"):
         found = found.with_variable(variable)
     return (
@@ -132,7 +132,7 @@ def _clock() -> stat.Panel:
 
 
 def _matrix(tag: str) -> barchart.Panel:
-    """The highest rate by one parameter, a bar for each type."""
+    """Return the highest rate by one parameter, with a bar for each type."""
     name = title("cpu.fma", tag)
     typed = f"{RATES} AND {present('dtype')} AND {present(tag)}"
     return matrix(

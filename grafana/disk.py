@@ -51,27 +51,27 @@ from services.disk.params import BLOCK, DEPTH
 
 DISKS = equals("subsystem", "disk")
 OURS = f"{SOUND} AND {DISKS} AND {equals('tool', OWN_TOOL)}"
-# Reads and writes report bytes and operations, whichever of them is their figure.
+# Reads and writes report bytes and operations, whichever is their primary figure.
 ACCESSES = f"{OURS} AND {matches('workload', '^disk[.](seq|rand)_')}"
 THROUGHPUTS = f"{ACCESSES} AND {equals('metric', 'bytes_per_second')}"
 OPERATIONS = f"{ACCESSES} AND {equals('metric', 'operations_per_second')}"
 COMMITS = f"{PRIMARY} AND {DISKS} AND {equals('metric', 'commit_time_s')}"
 LATENCIES = f"{ACCESSES} AND {matches('metric', '^latency_p(50|90|99|99_9)_s$')}"
 ONE_AT_A_TIME = f'{LATENCIES} AND "threads" = \'1\' AND "{DEPTH}" = 1'
-# Rows are repeated for what has the same unit.
+# A repeated row shows workloads of one unit.
 STREAM, ACCESS = "stream", "access"
 OF_STREAM = f"{PRIMARY} AND {THROUGHPUTS} AND {one_of(STREAM, 'workload')}"
 OF_ACCESS = f"{PRIMARY} AND {OPERATIONS} AND {one_of(ACCESS, 'workload')}"
 ALL_WORKLOADS = "disk[.].*"
 NOTHING = "No results of disks in the chosen time."
 
-# Reads and writes have the same parameters, as far as points have them.
+# As far as points show, reads and writes have the same parameters.
 ANY_ACCESS = "disk.rand_read"
 LIMIT = "limit, what the link to the device transfers at most, or the operator set"
 
 
 def disk() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         "hostbench-disk",
         "hostbench: disk",
@@ -166,7 +166,8 @@ def _commit_time() -> stat.Panel:
 
 
 def _over(what: str, param: str, unit: str, condition: str) -> xychart.Panel:
-    """A line for each workload and its other parameters that are tags or axes."""
+    """Return a line for each workload and each combination of its other parameters that are tags or
+    axes."""
     x = axis(ANY_ACCESS, param)
     return curves(
         f"{what} over the {x.name}",

@@ -1,4 +1,4 @@
-"""Fleet: headline cases by hosts: what changed, and what is not as hosts of the model are."""
+"""Fleet: headline cases by hosts: which changed, and which differ from hosts of the same model."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -42,7 +42,7 @@ from grafana.tables import (
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
 
-# Where a word is wrong as rarely as is known; all others stand without a colour.
+# The words with a known error rate; all others have no colour.
 SURE: Mapping[StrEnum, str] = {
     Word.WORSE: WORSE_COLOUR,
     Word.BETTER: BETTER_COLOUR,
@@ -57,7 +57,7 @@ CHANGE_COLUMNS = {
     "text": "by how much, and what else changed there",
     "job": "first job after it",
 }
-# What the text says too.
+# The numbers that the text also contains.
 CHANGE_NUMBERS = ("ratio", "low", "high")
 FIGURE_COLUMNS = {
     "host": "host",
@@ -80,7 +80,7 @@ FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host
 
 
 def fleet() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         "hostbench-fleet",
         "hostbench: fleet",
@@ -144,7 +144,7 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
 
 
 def _words() -> list[models.ValueMapping]:
-    """A colour for what is sure; every word stays."""
+    """Return a colour for each certain word; all words stay."""
     return [coloured_words(SURE), nothing_there()]
 
 
@@ -163,7 +163,8 @@ def _word_cell() -> list[models.DynamicConfigValue]:
 
 
 def _matrix(title: str, description: str, field: str) -> table.Panel:
-    """A row a case, whose names are long, and a column a host."""
+    """Return a table with a row for each case, as cases have long names, and a column for each
+    host."""
     return (
         crossed("title", "host", field, "case", 215)
         .title(title)
@@ -221,7 +222,7 @@ def _figures() -> table.Panel:
         .override_by_name("case", [*filtered(), prop("custom.minWidth", 230)])
         .override_by_name("figure", figure_text())
         .override_by_name("change", _word_cell())
-        # Without a colour, a column of nothing is shown as JSON.
+        # Without a colour, Grafana shows an empty column as JSON.
         .override_by_name("after / before", [*number(RATIO, 3, 115), *coloured_text(PLAIN)])
         .override_by_name("since", [prop("unit", MOMENT), width(140), *coloured_text(PLAIN)])
         .override_by_name("would be seen", [*number(SHARE, 1, 115), *coloured_text(PLAIN)])

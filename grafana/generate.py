@@ -19,15 +19,18 @@ DIRECTORY = Path(__file__).with_name("dashboards")
 
 
 def boards() -> Mapping[str, Callable[[], Dashboard]]:
-    """What makes each board. That of a subsystem is a function in a module here, both of its name;
-    a subsystem of another package has none."""
+    """Return the function that makes each board.
+
+    The board of a subsystem is a function in a module of this package, both with the subsystem's
+    name. A subsystem of another package has none.
+    """
     with_board = [name for name in built_in_names() if find_spec(f"grafana.{name}")]
     own = {name: getattr(importlib.import_module(f"grafana.{name}"), name) for name in with_board}
     return {"overview": overview, "fleet": fleet, **own, "live": live}
 
 
 def generated() -> dict[str, str]:
-    """The boards as JSON, by file name."""
+    """Return the boards as JSON, by file name."""
     return {
         f"{name}.json": json.dumps(make().build(), cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
         for name, make in boards().items()

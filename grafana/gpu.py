@@ -1,4 +1,5 @@
-"""The GPU: rates by type, bandwidths, latencies, what the card took for them, by the second."""
+"""The GPU: rates by type, bandwidths, latencies, clock, power and temperature meanwhile, by the
+second."""
 
 from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
 from grafana_foundation_sdk.models import common
@@ -59,9 +60,9 @@ CHASE = f"{FIGURES} AND {equals('workload', 'gpu.pointer_chase')}"
 LAUNCHES = f"{FIGURES} AND {equals('workload', 'gpu.launch_latency')}"
 BETWEEN_HOST_AND_DEVICE = "^gpu[.](host_to_device|device_to_host|bidirectional)$"
 TRANSFERS = f"{BANDWIDTHS} AND {matches('workload', BETWEEN_HOST_AND_DEVICE)}"
-# What the driver copies from device to device is no figure of ours.
+# The driver's own copies between devices are not our figures.
 OF_NAMED = f"{BANDWIDTHS} AND {present('device')} AND {differs('path', 'driver')}"
-# Rows are repeated for what has the same unit.
+# A repeated row shows workloads of one unit.
 KERNEL, MOVER = "kernel", "mover"
 OF_KERNEL = f"{RATES} AND {one_of(KERNEL, 'workload')}"
 OF_MOVER = f"{BANDWIDTHS} AND {one_of(MOVER, 'workload')}"
@@ -74,7 +75,7 @@ LIMIT = (
 
 
 def gpu() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         "hostbench-gpu",
         "hostbench: GPU",

@@ -1,4 +1,4 @@
-"""What boards ask InfluxDB: one InfluxQL statement a query, written here and not in a query editor.
+"""The queries of the boards: one InfluxQL statement each, written here and not in a query editor.
 
 Grafana's SDK has no builder for InfluxDB, so `Query` is one.
 """
@@ -13,20 +13,20 @@ from grafana_foundation_sdk.models.common import DataSourceRef
 from orchestrator.influx.points import JOB, NO_CHANGE, SAMPLES
 
 SOURCE_UID = "hostbench-influxdb"
-# A sample a second is the most there is.
+# There is at most one sample a second.
 LEAST_INTERVAL = "1s"
 
 TABLE, TIME_SERIES = "table", "time_series"
 
 
 def source() -> DataSourceRef:
-    """The data source that is provisioned with the boards."""
+    """Return the data source that is provisioned with the boards."""
     return DataSourceRef(type_val="influxdb", uid=SOURCE_UID)
 
 
 @dataclass(frozen=True)
 class Query(Dataquery, Builder[Dataquery]):
-    """One query of a panel. `alias` names its series, `$tag_NAME` standing for a tag."""
+    """One query of a panel. `alias` names its series; `$tag_NAME` in it stands for a tag."""
 
     text: str
     ref: str = "A"
@@ -38,7 +38,7 @@ class Query(Dataquery, Builder[Dataquery]):
         return self
 
     def to_json(self) -> dict[str, object]:
-        """As Grafana stores it."""
+        """Return the query as Grafana stores it."""
         target: dict[str, object] = {
             "datasource": {"type": "influxdb", "uid": SOURCE_UID},
             "query": self.text,
@@ -51,8 +51,11 @@ class Query(Dataquery, Builder[Dataquery]):
 
 @dataclass(frozen=True)
 class Annotations(Dataquery, Builder[Dataquery]):
-    """One query of marks on all charts of a board: its field `text` is what they say, and the other
-    one stands above that, since Grafana takes what no option names for the title."""
+    """One query of marks on all charts of a board.
+
+    The field `text` is the text of a mark. Its other field becomes the title: Grafana uses the
+    field that no option names.
+    """
 
     text: str
     name: str
@@ -62,7 +65,8 @@ class Annotations(Dataquery, Builder[Dataquery]):
         return self
 
     def to_json(self) -> dict[str, object]:
-        """As Grafana stores it: nothing but the names of columns stands where it reads them."""
+        """Return the query as Grafana stores it: at these places Grafana reads only names of
+        columns."""
         return {
             "datasource": {"type": "influxdb", "uid": SOURCE_UID},
             "fromAnnotations": True,
@@ -78,74 +82,74 @@ class Annotations(Dataquery, Builder[Dataquery]):
 
 
 def series(text: str, alias: str, ref: str = "A") -> Query:
-    """A query whose answer is drawn as series or bars."""
+    """Return a query whose answer is drawn as series or bars."""
     return Query(text, ref, TIME_SERIES, alias)
 
 
 def one_of(name: str, tag: str = "") -> str:
-    """A condition: the tag is one of those chosen in a variable, which has its name unless another
-    tag is given."""
+    """Return a condition: the tag is one of the values chosen in the variable `name`. Without
+    `tag`, the tag has the variable's name."""
     return f'"{tag or name}" =~ /^${{{name}:regex}}$/'
 
 
 def equals(name: str, value: str) -> str:
-    """A condition: a tag, or a field of text, is this."""
+    """Return a condition: a tag, or a field of text, has this value."""
     return f"\"{name}\" = '{value}'"
 
 
 def matches(tag: str, expression: str) -> str:
-    """A condition: a tag matches a regular expression."""
+    """Return a condition: a tag matches a regular expression."""
     return f'"{tag}" =~ /{expression}/'
 
 
 def differs(name: str, value: str) -> str:
-    """A condition: a tag has another value, or there is no such tag."""
+    """Return a condition: a tag has another value, or is missing."""
     return f"\"{name}\" != '{value}'"
 
 
 def present(tag: str) -> str:
-    """A condition: there is such a tag."""
+    """Return a condition: the tag exists."""
     return f"\"{tag}\" != ''"
 
 
 PRIMARY = equals("role", "primary")
-# Without the workloads that mislead on purpose, which are called so (tests/contract): they stand in
-# tables, and nowhere among the best figures.
+# Excludes the workloads that mislead on purpose, which have this prefix (tests/contract): they
+# appear in tables, but never among the best figures.
 SOUND = '"workload" !~ /[.]naive_/'
 CHOSEN = " AND ".join(one_of(name) for name in ("host", "suite", "workload"))
-# What is decided of headline figures, and where they changed, as it is known now: those are of all
-# suites of a host.
+# The decisions about headline figures, and where these changed, as known now. Marks of changes
+# belong to all suites of a host.
 DECIDED = f'FROM "decision" WHERE $timeFilter AND {CHOSEN}'
 MARKED = f'FROM "change" WHERE $timeFilter AND {one_of("host")} AND {one_of("workload")}'
 CHANGED = f"{MARKED} AND {differs('word', NO_CHANGE)}"
-# The states of jobs. They are of no workload, and there before the first result is.
+# The states of jobs. They belong to no workload, and exist before the first result.
 SUBMITTED = f'FROM "{JOB}" WHERE $timeFilter AND {one_of("host")} AND {one_of("suite")}'
 CHOSEN_JOB = f"{CHOSEN} AND {one_of('job')}"
 
 
 def results(condition: str = PRIMARY) -> str:
-    """Where the results of our own cases, or others, are found."""
+    """Return the source of results: by default those of our own cases."""
     return f'FROM "result" WHERE $timeFilter AND {CHOSEN} AND {condition}'
 
 
 def latest(fields: str, tags: Sequence[str] = (), condition: str = PRIMARY) -> str:
-    """The last result of every case of a host, with these fields and grouped by these tags too.
-    Each point has `n`, also that of a case without a figure."""
+    """Return a query of the last result of every case of a host, with these fields, and also
+    grouped by these tags. Each point has `n`, even for a case without a figure."""
     grouped = ", ".join(f'"{tag}"' for tag in ("host", *tags, "case"))
     return f'SELECT last("n") AS "n", {fields} {results(condition)} GROUP BY {grouped}'
 
 
 def decided(fields: str) -> str:
-    """The newest decision about every headline case of a host, with these fields; each has
-    `jobs`."""
+    """Return a query of the newest decision about every headline case of a host, with these fields.
+    Each point has `jobs`."""
     return f'SELECT last("jobs") AS "jobs", {fields} {DECIDED} GROUP BY "host", "case"'
 
 
 def over_latest(
     call: str, fields: str, tags: Sequence[str], condition: str = "", of: str = PRIMARY
 ) -> str:
-    """A statistic over the last result of every case, by these tags; `condition` chooses among
-    them by a field, `of` by tags."""
+    """Return a query of a statistic over the last result of every case, by these tags. `condition`
+    selects among these by a field, `of` by tags."""
     where = f" WHERE {condition}" if condition else ""
     grouped = " GROUP BY " + ", ".join(f'"{tag}"' for tag in tags) if tags else ""
     inner = latest(fields, [tag for tag in tags if tag != "host"], of)
@@ -153,9 +157,12 @@ def over_latest(
 
 
 def samples(metric: str, tags: Sequence[str], chosen: str = CHOSEN_JOB) -> str:
-    """The samples of a metric, one a second, or their mean where the range is too long for so
-    many; null in between, so that no line is drawn from one trial to the next. `chosen`: of what,
-    on a board without a choice of jobs."""
+    """Return a query of the samples of a metric, one a second, or of their means for a longer
+    range.
+
+    Gaps are null, so that no line connects two trials. `chosen` selects the samples, for a board
+    without a choice of jobs.
+    """
     grouped = ", ".join(f'"{tag}"' for tag in tags)
     return (
         f'SELECT mean("value") FROM "{SAMPLES}"."sample" '
@@ -165,8 +172,8 @@ def samples(metric: str, tags: Sequence[str], chosen: str = CHOSEN_JOB) -> str:
 
 
 def highest(expression: str, measurement: str, condition: str, tags: Sequence[str] = ()) -> str:
-    """The highest value of each interval, of measurements that have a point a trial: a range of
-    weeks has too many of them to be drawn one by one."""
+    """Return a query of the highest value of each interval, for measurements with a point for each
+    trial: a range of weeks has too many points to draw."""
     grouped = "".join(f', "{tag}"' for tag in tags)
     inner = (
         f'SELECT {expression} AS "value" FROM "{SAMPLES}"."{measurement}" '
@@ -180,7 +187,7 @@ def highest(expression: str, measurement: str, condition: str, tags: Sequence[st
 
 
 def last_trials(columns: Sequence[str], most: int) -> str:
-    """The trials that ended last, the newest first, with these tags and fields."""
+    """Return a query of the trials that ended last, newest first, with these tags and fields."""
     named = ", ".join(f'"{column}"' for column in columns)
     return (
         f'SELECT {named} FROM "{SAMPLES}"."disturbance" '

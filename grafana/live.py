@@ -1,4 +1,4 @@
-"""Live run: the samples of the running job second by second, and what disturbed it below."""
+"""Live run: the samples of the running job second by second, and below them what disturbed it."""
 
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
@@ -42,7 +42,7 @@ from grafana.overview import tile
 from grafana.tables import coloured_text, number, plain_table, sorted_by, verdict_cell, width
 from orchestrator.influx.points import SAMPLES
 
-# The metrics of samples, each with its unit, by the query for it.
+# The metrics of samples with their units, by the id of the query.
 FIGURES = {
     "A": ("operations_per_second", RATE),
     "B": ("bytes_per_second", BANDWIDTH),
@@ -51,7 +51,7 @@ FIGURES = {
     "E": ("round_trip_s", SECONDS),
     "F": ("launch_time_s", SECONDS),
 }
-# What the table of latest samples calls them.
+# Their names in the table of latest samples.
 FIGURE_NAMES = {
     "operations_per_second": "operations",
     "bytes_per_second": "bytes",
@@ -60,8 +60,8 @@ FIGURE_NAMES = {
     "round_trip_s": "a round trip",
     "launch_time_s": "a launch",
 }
-# The charts of these, one a unit: a second axis would shift the time axis, and nothing would stand
-# above its like.
+# One chart for each unit. A second axis would shift the time axis, and charts would no longer be
+# aligned.
 FIGURE_CHARTS = {
     RATE: ("Operations a second", "Operations a second of every sample, a second each"),
     BANDWIDTH: ("Bytes a second", "Bytes a second of every sample, a second each"),
@@ -70,14 +70,14 @@ FIGURE_CHARTS = {
         "The time of an access, a commit, a round trip or a launch, of every sample, a second each",
     ),
 }
-# What the kernel counts in steps of two seconds says nothing of shorter trials.
+# The kernel counts this in steps of two seconds, so it means nothing for shorter trials.
 PRESSURE_LEAST_S = 2
-# The share of a trial that ends at once is that of its start.
+# In a shorter trial, the share would be that of its start only.
 USE_LEAST_S = 0.1
 LATENCIES = {"A": ("latency_p50_s", "50 %"), "B": ("latency_p99_s", "99 %")}
-# Wide enough for every unit, so that the charts stand exactly above one another.
+# Wide enough for every unit, so that all charts are aligned.
 AXIS_PIXELS = 90
-# Two samples a second apart may fall into the first and the third of three seconds.
+# Two samples that are a second apart may fall into the first and the third of three seconds.
 JITTER_MS = 2_500
 TRIALS_SHOWN = 500
 TAGS = ("host", "workload", "label")
@@ -90,7 +90,7 @@ NO_SAMPLES = (
 
 
 def live() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         LIVE,
         "hostbench: live run",
@@ -126,7 +126,8 @@ def _latest_sample(metric: str, name: str = "last") -> str:
 
 
 def _now() -> table.Panel:
-    """A row a case, the running one first: the metrics of one sample have the same time."""
+    """Return a table with a row for each case, the running one first. The metrics of one sample
+    have the same time."""
     columns = {"Time": "when", "workload": "workload", "label": "case"}
     panel = (
         plain_table()
@@ -187,13 +188,13 @@ def _trials_done() -> stat.Panel:
 
 
 def _strip(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
-    """A chart of samples over the whole width, aligned with those above and below it."""
+    """Return a chart of samples at full width, aligned with those above and below it."""
     return _aligned(title, description, height, unit).no_value(NO_SAMPLES)
 
 
 def _aligned(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
-    """The same without a text for nothing: Grafana writes that at each line of a logarithmic scale
-    that has no number."""
+    """Return the same without a text for missing values: on a logarithmic scale, Grafana writes it
+    at each line without a number."""
     return (
         timeseries.Panel()
         .title(title)
@@ -212,14 +213,15 @@ def _aligned(title: str, description: str, height: int, unit: str) -> timeseries
 
 
 def _figures(unit: str) -> timeseries.Panel:
-    """A chart of the metrics that have this unit."""
+    """Return a chart of the metrics with this unit."""
     title, description = FIGURE_CHARTS[unit]
     panel = (
         _aligned(title, f"{description}; of longer ranges their means.", 7, unit)
         .point_size(4)
-        # A trial of a second has one sample, and no line.
+        # A trial of one second has a single sample, and no line.
         .show_points(common.VisibilityMode.ALWAYS)
-        # The cases of a job differ by powers of ten: all but the highest would stand at nothing.
+        # The cases of a job differ by powers of ten: on a linear scale, all but the highest would
+        # be at the bottom.
         .scale_distribution(
             common_builders.ScaleDistributionConfig().type(common.ScaleDistribution.LOG).log(10)
         )
@@ -275,7 +277,7 @@ def _clocks() -> timeseries.Panel:
 
 
 def _card() -> dashboard.Row:
-    """Folded, since most hosts have no GPU."""
+    """Return the row of the GPU, folded because most hosts have none."""
     charts = {
         "nvml_clock_hertz": ("Clock of the GPU", CLOCK),
         "power_watts": ("Power of the GPU", POWER),
@@ -293,7 +295,7 @@ def _card() -> dashboard.Row:
 
 
 def _marks(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
-    """One mark a trial, where it began."""
+    """Return a chart with one mark for each trial, at its start."""
     return (
         _strip(title, description, height, unit)
         .draw_style(common.GraphDrawStyle.POINTS)

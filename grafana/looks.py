@@ -17,11 +17,11 @@ from orchestrator.influx.points import SAMPLES
 TAG = "hostbench"
 OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
 ALL = ".*"
-# The hidden variable that all jobs of a board of samples stand for.
+# The hidden variable that "All" jobs means on a board of samples.
 NEWEST = "newest"
 
-# `si:` takes the prefixes of the SI; Grafana's own unit for a rate counts in K, M, B and T. Bytes a
-# second have the prefixes of the SI, sizes those of powers of two.
+# `si:` uses SI prefixes; Grafana's own unit for a rate counts in K, M, B and T. Bytes per second
+# have SI prefixes, sizes those of powers of two.
 RATE, BANDWIDTH, BYTES = "si:op/s", "Bps", "bytes"
 CLOCK, RATIO, SHARE, SECONDS, NUMBER = "hertz", "none", "percentunit", "s", "none"
 POWER, TEMPERATURE = "watt", "celsius"
@@ -39,7 +39,7 @@ VERDICT_COLOURS: Mapping[StrEnum, str] = {
     Verdict.SKIPPED: "#8e8e8e",
 }
 
-# Of a job that has ended well its cases say what it is worth.
+# A job that has succeeded has no colour: its cases show what it is worth.
 STATE_COLOURS: Mapping[StrEnum, str] = {
     StackState.RUNNING: "blue",
     StackState.FAILED: "red",
@@ -47,16 +47,17 @@ STATE_COLOURS: Mapping[StrEnum, str] = {
     StackState.CANCELLED: "#8e8e8e",
 }
 
-# Below the least useful share, then fair, then good; above its limit no figure can be right.
+# In order: below the least useful share, fair, good, and above the limit, where no figure can be
+# right.
 OF_LIMIT = ((None, "orange"), (0.7, "yellow"), (0.9, "green"), (1.02, "red"))
-# The target of the repeats is 2 %; from 10 % on pyperf calls a result unstable.
+# The target of the repeats is 2 %; pyperf calls a result unstable from 10 %.
 SPREAD = ((None, "green"), (0.02, "yellow"), (0.1, "orange"))
-# Slower than the trusted tool is a finding; much faster is one too.
+# A figure below the trusted tool's is a finding; one far above it, too.
 PEER_RATIO = ((None, "orange"), (0.97, "green"), (1.1, "yellow"))
 CLEAN_SHARE = ((None, "orange"), (0.8, "green"))
-# Below 97 % a report says who took the rest.
+# Below 97 %, a report names who took the rest.
 DELIVERED = ((None, "orange"), (0.9, "yellow"), (0.97, "green"))
-# What the control plane may take of one core during a trial.
+# The share of one core that the control plane may use during a trial.
 CONTROL_PLANE = ((None, "text"), (0.01, "orange"))
 PLAIN = ((None, "text"),)
 
@@ -64,7 +65,7 @@ Steps = Sequence[tuple[float | None, str]]
 
 
 def thresholds(steps: Steps) -> builders.ThresholdsConfig:
-    """Colours by value; the first step has no lower end."""
+    """Return colours by value; the first step has no lower end."""
     return (
         builders.ThresholdsConfig()
         .mode(dashboard.ThresholdsMode.ABSOLUTE)
@@ -73,12 +74,12 @@ def thresholds(steps: Steps) -> builders.ThresholdsConfig:
 
 
 def threshold_property(steps: Steps) -> dashboard.DynamicConfigValue:
-    """The same for one column."""
+    """Return the same for one column."""
     return prop("thresholds", thresholds(steps).build())
 
 
 def nothing_there(text: str = "–") -> dashboard.SpecialValueMap:
-    """What stands where there is no value: in the colour of text, since it is neither good nor
+    """Return what is shown for a missing value: in the colour of text, as it is neither good nor
     bad."""
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(
@@ -89,7 +90,7 @@ def nothing_there(text: str = "–") -> dashboard.SpecialValueMap:
 
 
 def coloured_words(colours: Mapping[StrEnum, str]) -> dashboard.ValueMap:
-    """A colour for each of these words; the word stays."""
+    """Return a colour for each of these words; the word stays."""
     return dashboard.ValueMap(
         {
             word.value: dashboard.ValueMappingResult(text=word.value, color=shade, index=index)
@@ -99,28 +100,28 @@ def coloured_words(colours: Mapping[StrEnum, str]) -> dashboard.ValueMap:
 
 
 def prop(name: str, value: object) -> dashboard.DynamicConfigValue:
-    """One property of a column or a series."""
+    """Return one property of a column or a series."""
     return dashboard.DynamicConfigValue(name, value)
 
 
 def colour(name: str) -> dashboard.DynamicConfigValue:
-    """A fixed colour for a column or a series."""
+    """Return a fixed colour for a column or a series."""
     return prop("color", {"mode": "fixed", "fixedColor": name})
 
 
 def transformation(name: str, **options: object) -> dashboard.DataTransformerConfig:
-    """What Grafana does with the answers before it shows them."""
+    """Return a transformation that Grafana applies to the answers before it shows them."""
     return dashboard.DataTransformerConfig(id_val=name, options=options)
 
 
 def corner(row: str, column: str) -> str:
-    """What Grafana calls the column that names the rows of a matrix."""
+    """Return Grafana's name for the column that names the rows of a matrix."""
     return f"{row}\\{column}"
 
 
 def matrix_of(row: str, column: str, value: str) -> list[dashboard.DataTransformerConfig]:
-    """Values by two columns, whose values are in order both as rows and as columns: Grafana takes
-    the columns as they come."""
+    """Return the steps to a matrix of values by two columns, sorted both ways: Grafana takes the
+    columns in the order of the answer."""
     return [
         transformation("sortBy", fields={}, sort=[{"field": column}]),
         transformation("groupingToMatrix", rowField=row, columnField=column, valueField=value),
@@ -131,7 +132,8 @@ def matrix_of(row: str, column: str, value: str) -> list[dashboard.DataTransform
 def organised(
     columns: Mapping[str, str], left_out: Sequence[str] = ()
 ) -> dashboard.DataTransformerConfig:
-    """Columns in this order under these names; what is left out is not shown."""
+    """Return a step that shows columns in this order under these names, without those in
+    `left_out`."""
     return transformation(
         "organize",
         excludeByName=dict.fromkeys(left_out, True),
@@ -141,7 +143,7 @@ def organised(
 
 
 def bottom_legend(*calcs: str) -> common_builders.VizLegendOptions:
-    """Below the chart, so that charts above one another have the same width."""
+    """Return a legend below the chart, so that charts above one another have the same width."""
     legend = (
         common_builders.VizLegendOptions()
         .show_legend(True)
@@ -152,18 +154,18 @@ def bottom_legend(*calcs: str) -> common_builders.VizLegendOptions:
 
 
 def sorted_legend() -> common_builders.VizLegendOptions:
-    """Where there are many series: the lowest last value first. Beside a chart, it would leave
-    nothing of it on a narrow screen."""
+    """Return a legend for many series, the lowest last value first. Beside a chart, it would leave
+    no room for the chart on a narrow screen."""
     return bottom_legend("lastNotNull", "min").sort_by("Last *").sort_desc(False)
 
 
 def no_legend() -> common_builders.VizLegendOptions:
-    """Of many series, where a neighbour's legend names them."""
+    """Return no legend, for many series that a neighbour's legend names."""
     return common_builders.VizLegendOptions().show_legend(False)
 
 
 def board(uid: str, title: str, description: str, since: str) -> builders.Dashboard:
-    """An empty board with links to the others."""
+    """Return an empty board with links to the others."""
     return (
         builders.Dashboard(title)
         .uid(uid)
@@ -184,8 +186,8 @@ def board(uid: str, title: str, description: str, since: str) -> builders.Dashbo
 
 
 def change_marks(condition: str) -> list[Builder[dashboard.AnnotationQuery]]:
-    """Marks where figures of the chosen hosts and workloads changed; `condition`: those of a
-    board. Of two at one time the last one is seen: the worse."""
+    """Return marks where figures of the chosen hosts and workloads changed; `condition` selects
+    those of a board. Of two marks at the same time, the last one is visible: the worse one."""
     shades = {Word.BETTER: BETTER_COLOUR, Word.WORSE: WORSE_COLOUR}
     return [
         builders.AnnotationQuery()
@@ -209,7 +211,7 @@ def variable(
     description: str,
     sort: dashboard.VariableSort = dashboard.VariableSort.ALPHABETICAL_ASC,
 ) -> builders.QueryVariable:
-    """A variable that takes several values, all of them at first."""
+    """Return a variable with several values, all of them selected at first."""
     return (
         builders.QueryVariable(name)
         .label(name)
@@ -229,8 +231,8 @@ def variable(
 def result_variables(
     condition: str = PRIMARY, all_workloads: str = ALL
 ) -> list[builders.QueryVariable]:
-    """Host, suite and workload out of the results; `all_workloads` is the regular expression that
-    all of them stand for."""
+    """Return host, suite and workload as variables from the results. `all_workloads` is the regular
+    expression for all workloads."""
 
     def values(tag: str, *conditions: str) -> str:
         where = " AND ".join([condition, *conditions])
@@ -250,8 +252,8 @@ def result_variables(
 def row_variable(
     name: str, condition: str, all_workloads: str, description: str
 ) -> builders.QueryVariable:
-    """What rows are repeated for: those of the chosen workloads that meet a condition. It is
-    hidden, since users do not choose among them."""
+    """Return the variable that rows are repeated for: the chosen workloads that meet a condition.
+    It is hidden, since users do not choose from it."""
     question = (
         f'SHOW TAG VALUES FROM "result" WITH KEY = "workload" WHERE {condition} '
         f"AND {one_of('host')} AND {one_of('suite')} AND {one_of('workload')}"
@@ -264,9 +266,10 @@ def row_variable(
 
 
 def sample_variables() -> list[builders.QueryVariable]:
-    """Host, suite, workload and job out of the samples, where a job is from its first second on.
+    """Return host, suite, workload and job as variables from the samples, which have a job from its
+    first second on.
 
-    SHOW TAG VALUES of InfluxDB 2.x knows the default retention only.
+    SHOW TAG VALUES of InfluxDB 2.x only reads the default retention policy.
     """
     names = ("host", "suite", "workload")
     descriptions = (
@@ -288,7 +291,7 @@ def sample_variables() -> list[builders.QueryVariable]:
         "job",
         f'SELECT distinct("job") AS "job" {jobs}',
         "Jobs in the chosen time, the newest first.",
-        # A job's id begins with its time.
+        # A job's id begins with its time, so the newest is first.
         dashboard.VariableSort.ALPHABETICAL_DESC,
     )
     newest = f'SELECT last("job") AS "job" {jobs}'
@@ -298,12 +301,12 @@ def sample_variables() -> list[builders.QueryVariable]:
         .include_all(False)
         .hide(dashboard.VariableHide.HIDE_VARIABLE)
     )
-    # Nobody chose a job: the board follows the one that runs.
+    # Without a chosen job, the board follows the running one.
     return [*found, follows, job.label("job (All: the newest)").all_value(f"${{{NEWEST}:regex}}")]
 
 
 def api_variable() -> builders.ConstantVariable:
-    """Where a browser reaches the orchestrator, for links to reports."""
+    """Return the address at which a browser reaches the orchestrator, for links to reports."""
     return (
         builders.ConstantVariable("api")
         .label("api")

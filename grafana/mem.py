@@ -58,7 +58,7 @@ RANDOM = (
     f"{OURS} AND {equals('workload', 'mem.random_access')} "
     f"AND {matches('metric', '^access_time_s(_net)?$')}"
 )
-# Rows are repeated for what has a bandwidth alone: the others have another unit.
+# A repeated row shows workloads with a bandwidth only: the others have another unit.
 KERNEL = "kernel"
 OF_KERNEL = f"{RATES} AND {one_of(KERNEL, 'workload')}"
 ALL_WORKLOADS = "mem[.].*"
@@ -69,7 +69,7 @@ TIME_AXIS = Axis("value", "access time", SECONDS, 10)
 
 
 def mem() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         "hostbench-mem",
         "hostbench: memory",

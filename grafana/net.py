@@ -53,7 +53,7 @@ from hostbench.model.result import OWN_TOOL
 
 NETWORKS = equals("subsystem", "net")
 OURS = f"{SOUND} AND {NETWORKS} AND {equals('tool', OWN_TOOL)}"
-# Of a case that was given its rate the throughput is that rate, and its share of the limit too.
+# For a case with a set rate, that rate determines its throughput and its share of the limit.
 UNPACED = equals("paced", "no")
 AT_ANY_RATE = f"{PRIMARY} AND {SOUND} AND {NETWORKS} AND {equals('metric', 'bytes_per_second')}"
 THROUGHPUTS = f"{AT_ANY_RATE} AND {UNPACED}"
@@ -68,7 +68,7 @@ LATENCIES = (
 )
 QUIET = f'{LATENCIES} AND "load_streams" = 0'
 ONE_AT_A_TIME = f'{QUIET} AND "streams" = 1'
-# Rows are repeated for what has the same unit.
+# A repeated row shows workloads of one unit.
 STREAM, TRIP = "stream", "trip"
 OF_STREAM = f"{THROUGHPUTS} AND {one_of(STREAM, 'workload')}"
 OF_TRIP = f"{TRIPS} AND {one_of(TRIP, 'workload')}"
@@ -81,7 +81,7 @@ LIMIT = "limit, what the link carries of payload at its MTU, or the operator set
 
 
 def net() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         "hostbench-net",
         "hostbench: network",
@@ -183,7 +183,7 @@ def _of_limit() -> bargauge.Panel:
 
 
 def _losses() -> timeseries.Panel:
-    # Of nothing but zeros Grafana makes an axis up to 10,000 %.
+    # For zeros only, Grafana makes an axis up to 10,000 %.
     return narrow_figures("Lost datagrams", SHARE, LOSSES).axis_soft_min(0).axis_soft_max(0.01)
 
 
@@ -204,7 +204,7 @@ def _round_trip() -> stat.Panel:
 
 
 def _over(param: str) -> xychart.Panel:
-    """A line for each combination of the other tags."""
+    """Return a line for each combination of the other tags."""
     x = axis("net.tcp_stream", param)
     return curves(
         f"Throughput over the {x.name}",

@@ -1,4 +1,4 @@
-"""Overview: which hosts there are, what the last results are worth, how near to the limits."""
+"""Overview: the hosts, the quality of the last results, and how near to the limits they are."""
 
 from grafana_foundation_sdk.builders import bargauge, dashboard, stat, table
 from grafana_foundation_sdk.builders import common as common_builders
@@ -56,7 +56,7 @@ from hostbench.model.registry import built_in_names, find_subsystem
 from hostbench.model.result import Verdict
 from orchestrator.influx.points import SAMPLES
 
-# The workload whose figure says most of a host, of each built-in subsystem that names one.
+# The workload that describes a host best, for each built-in subsystem that names one.
 FOREMOST = PRIMARY + " AND ({})".format(
     " OR ".join(
         equals("workload", f"{name}.{foremost}")
@@ -64,7 +64,7 @@ FOREMOST = PRIMARY + " AND ({})".format(
         for foremost in find_subsystem(name).headlines[:1]
     )
 )
-# As InfluxDB answers, and what people read.
+# InfluxDB's names of the columns, and the names that people read.
 LINE_COLUMNS = {
     "host": "host",
     "subsystem": "subsystem",
@@ -77,13 +77,13 @@ LINE_COLUMNS = {
     "share": "taken",
     "culprit": "culprit",
 }
-# Of the states of a job; of its cases, and what is made of them.
+# Columns of the states of a job; columns of its cases, with the aggregation of each.
 JOB_STATE = ("submitted_ms", "host", "state", "reason", "began_ms")
 JOB_CASES = {"n": "count", "efficiency": "min", "spread": "max", "until_ms": "max"}
 
 
 def overview() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     found = board(
         OVERVIEW,
         "hostbench: overview",
@@ -108,7 +108,7 @@ def overview() -> dashboard.Dashboard:
 
 
 def _lines() -> table.Panel:
-    """What a reader sees first: three queries that are merged by host and subsystem."""
+    """Return the table that a reader sees first: three queries, merged by host and subsystem."""
     worst = latest(
         '"efficiency", "delivered_ratio", "condition_share", "condition", "culprit"',
         ("subsystem",),
@@ -137,8 +137,8 @@ def _lines() -> table.Panel:
         .with_target(Query(f"{figure} WHERE {usable} {grouped}", "A", TABLE))
         .with_target(Query(least, "B", TABLE))
         .with_target(Query(f"{taken} {grouped}", "C", TABLE))
-        # Rows are merged where all that they share is the same, and their times differ. Columns are
-        # named last: a merged table has the names that InfluxDB gave.
+        # Rows are merged if all common columns are equal, so the differing times must go. Columns
+        # get their names last: a merged table has InfluxDB's names.
         .with_transformation(
             transformation("filterFieldsByName", exclude={"names": ["Time", "value"]})
         )
@@ -159,12 +159,12 @@ def _lines() -> table.Panel:
 
 
 def last_value() -> common_builders.ReduceDataOptions:
-    """What a tile shows of a series."""
+    """Return what a tile shows of a series."""
     return common_builders.ReduceDataOptions().calcs(["lastNotNull"])
 
 
 def tile(title: str, description: str, span: int, nothing: str = "–") -> stat.Panel:
-    """A number to be seen from afar; `nothing`: what stands there without any."""
+    """Return a large number. `nothing`: the text without a value."""
     return (
         stat.Panel()
         .title(title)
@@ -181,7 +181,7 @@ def tile(title: str, description: str, span: int, nothing: str = "–") -> stat.
 
 
 def bars(title: str, description: str, span: int, height: int, nothing: str) -> bargauge.Panel:
-    """One horizontal bar a series; `nothing`: what stands there without any."""
+    """Return one horizontal bar for each series. `nothing`: the text without a value."""
     return (
         bargauge.Panel()
         .title(title)
@@ -192,7 +192,7 @@ def bars(title: str, description: str, span: int, height: int, nothing: str) -> 
         .orientation(common.VizOrientation.HORIZONTAL)
         .display_mode(common.BarGaugeDisplayMode.BASIC)
         .show_unfilled(True)
-        # Else a single bar has no name.
+        # Otherwise a single bar has no name.
         .display_name("${__series.name}")
         .mappings([nothing_there(nothing)])
         .no_value(nothing)
@@ -202,7 +202,7 @@ def bars(title: str, description: str, span: int, height: int, nothing: str) -> 
 
 
 def shares_of_limit(title: str, description: str, span: int, height: int) -> bargauge.Panel:
-    """Bars from nothing to the limit."""
+    """Return bars from zero to the limit."""
     return (
         bars(title, description, span, height, "No result with a known limit in the chosen time.")
         .unit(SHARE)
@@ -293,7 +293,8 @@ def _delivered() -> table.Panel:
 
 
 def _worst(title: str, description: str, steps: Steps, text: str) -> table.Panel:
-    """The worst of each subsystem, a row a host: what is green holds for all of it."""
+    """Return the worst value of each subsystem, with a row for each host: a green cell holds for
+    the whole subsystem."""
     return (
         crossed("host", "subsystem", "min", "host", 130)
         .title(title)
@@ -321,8 +322,8 @@ def _by_workload() -> bargauge.Panel:
 
 
 def _jobs() -> table.Panel:
-    """Two queries that are merged by the job: the states that it was in, of which the one that it
-    came into last is shown, and its cases."""
+    """Return the table of jobs: two queries, merged by job. One has the states of each job, of
+    which the newest is shown; the other has its cases."""
     fields: dict[str, object] = {
         name: {"operation": "aggregate", "aggregations": [call]}
         for name, call in (*((name, "last") for name in JOB_STATE), *JOB_CASES.items())

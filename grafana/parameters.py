@@ -1,4 +1,4 @@
-"""What boards know of parameters: from the tables of the programs in this checkout."""
+"""The parameters, from the tables of the programs in this checkout."""
 
 from functools import cache
 
@@ -33,12 +33,12 @@ def _param(workload: str, name: str) -> Param:
 
 
 def title(workload: str, name: str) -> str:
-    """What an axis or a heading calls a parameter: `number of threads`."""
+    """Return the name of a parameter on an axis or in a heading, such as `number of threads`."""
     return param_title(_param(workload, name))
 
 
 def axis(workload: str, name: str) -> Axis:
-    """The logarithmic axis of a parameter that is a field of points."""
+    """Return the logarithmic axis of a parameter that is a field of points."""
     param = _param(workload, name)
     if not _is_field(param):
         raise ValueError(f"{workload}: {name} is no field of points")
@@ -46,15 +46,15 @@ def axis(workload: str, name: str) -> Axis:
 
 
 def other_fields(workload: str, drawn: str) -> tuple[str, ...]:
-    """The parameters of a workload, beside the one that its figures are drawn over, that are fields
-    of all its points: one without a default is a field of some alone."""
+    """Return the parameters that are fields of all points of a workload, except the one on the
+    axis. A parameter without a default is a field of some points only, and left out."""
     params = _workload(workload).params
     fields = (one.name for one in params if _is_field(one) and one.default is not None)
     return tuple(name for name in fields if name != drawn)
 
 
 def tags(*workloads: str) -> tuple[str, ...]:
-    """The tags that distinguish series of these workloads, in the order of their tables."""
+    """Return the tags that distinguish series of these workloads, in the order of their tables."""
     params = (param for name in workloads for param in _workload(name).params)
     return tuple(dict.fromkeys(param.name for param in params if "tag" in param.roles))
 

@@ -1,4 +1,4 @@
-"""Every query of the boards as Grafana would send it: for tests, which run them and compare."""
+"""Every query of the boards as Grafana would send it, for tests that run them and compare."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from grafana.influxql import LEAST_INTERVAL
 
 DIRECTORY = Path(__file__).with_name("dashboards")
 _REGEX_VARIABLE = re.compile(r"\$\{(\w+):regex\}")
-# As Grafana escapes values in a regular expression.
+# The characters that Grafana escapes in a regular expression.
 _SPECIAL = re.compile(r"[\\^$*+?.()|[\]{}/]")
 
 
 @dataclass(frozen=True)
 class BoardQuery:
-    """One query, ready to be sent. `panel` is the panel's title, or the variable's name in a
-    query that a variable takes its values from."""
+    """One query, ready to be sent. `panel` is the panel's title, or the name of the variable whose
+    values it reads."""
 
     board: str
     panel: str
@@ -28,8 +28,8 @@ class BoardQuery:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a user has chosen: times in milliseconds since 1970, and the values of variables by
-    name; a variable that is not there is set to all."""
+    """A user's choice: times in milliseconds since 1970, and the values of variables by name. A
+    variable that is missing is set to all."""
 
     from_ms: int
     to_ms: int
@@ -38,7 +38,7 @@ class Chosen:
 
 
 def panel_queries(chosen: Chosen) -> list[BoardQuery]:
-    """The queries of all panels of all boards."""
+    """Return the queries of all panels of all boards."""
     return [
         BoardQuery(
             board["uid"], panel["title"], target["refId"], filled(target["query"], chosen, board)
@@ -50,14 +50,14 @@ def panel_queries(chosen: Chosen) -> list[BoardQuery]:
 
 
 def _panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Those of folded rows, too."""
+    """Yield all panels, including those of folded rows."""
     for panel in board["panels"]:
         yield panel
         yield from panel.get("panels", ())
 
 
 def annotation_queries(chosen: Chosen) -> list[BoardQuery]:
-    """The queries of all marks, by their names."""
+    """Return the queries of all marks, by their names."""
     return [
         BoardQuery(board["uid"], one["name"], "", filled(one["target"]["query"], chosen, board))
         for board in boards()
@@ -66,7 +66,7 @@ def annotation_queries(chosen: Chosen) -> list[BoardQuery]:
 
 
 def variable_queries(chosen: Chosen) -> list[BoardQuery]:
-    """The queries that variables take their values from."""
+    """Return the queries that variables take their values from."""
     return [
         BoardQuery(board["uid"], variable["name"], "", filled(variable["query"], chosen, board))
         for board in boards()
@@ -76,18 +76,18 @@ def variable_queries(chosen: Chosen) -> list[BoardQuery]:
 
 
 def boards() -> list[dict[str, Any]]:
-    """The boards that are committed, as Grafana reads them."""
+    """Return the committed boards, as Grafana reads them."""
     return [json.loads(path.read_text()) for path in sorted(DIRECTORY.glob("*.json"))]
 
 
 def filled(text: str, chosen: Chosen, board: Mapping[str, Any]) -> str:
-    """A query of a board with its variables and macros filled in."""
+    """Return a query of a board with its variables and macros filled in."""
     all_values = {one["name"]: one.get("allValue") for one in board["templating"]["list"]}
 
     def choice(found: re.Match[str]) -> str:
         values = chosen.variables.get(found[1])
         if values is None:
-            # A variable without a value for all has the only one there is.
+            # A variable without a value for all has a single value.
             return _REGEX_VARIABLE.sub(choice, all_values[found[1]] or ".*")
         escaped = [_SPECIAL.sub(r"\\\g<0>", value) for value in values]
         return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"

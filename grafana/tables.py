@@ -26,7 +26,7 @@ from grafana.looks import (
     threshold_property,
 )
 
-# As InfluxDB answers, and what people read.
+# InfluxDB's names of the columns, and the names that people read.
 COLUMNS = {
     "host": "host",
     "workload": "workload",
@@ -53,10 +53,10 @@ FIELDS = (
     '"figure", "spread", "best", "limit", "efficiency", "delivered_ratio", "peer", '
     '"peer_ratio", "verdict", "condition", "culprit", "job", "reason", "until_ms"'
 )
-# With an SI prefix, and no unit: it differs from row to row, and the text of the figure has it.
+# With an SI prefix but no unit: it differs between rows, and the figure's text has it.
 ANY_UNIT = "si: "
 
-# Of a table's cells that are a word or a share each.
+# The width of a cell with a word or a share.
 CROSSED_PIXELS = 60
 
 SAMPLES_LINK = {
@@ -77,7 +77,7 @@ REPORT_LINK = {
 
 
 def results_table(height: int) -> table.Panel:
-    """The latest result of every case: one row a case."""
+    """Return the latest result of every case: one row for each case."""
     panel = (
         plain_table()
         .title("Latest result of every case")
@@ -95,7 +95,7 @@ def results_table(height: int) -> table.Panel:
         .with_transformation(organised(COLUMNS, LEFT_OUT))
         .override_by_name("figure", figure_text())
         .override_by_name("best", number(ANY_UNIT, 2, 85))
-        # Without a colour, a column of nothing is shown as JSON.
+        # Without a colour, Grafana shows an empty column as JSON.
         .override_by_name("limit", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
         .override_by_name("± within", [*number(SHARE, 1, 80), *coloured_text(SPREAD)])
         .override_by_name("delivered", [*number(SHARE, 1, 85), *coloured_text(DELIVERED)])
@@ -118,8 +118,8 @@ def results_table(height: int) -> table.Panel:
 
 
 def crossed(row: str, column: str, value: str, rows: str, pixels: int) -> table.Panel:
-    """A table of values with a row and a column for each value of two other columns; `rows`: what
-    the column is called that names the rows, which is so wide at least."""
+    """Return a table of values with a row and a column for each value of two other columns. `rows`
+    is the heading of the column that names the rows, and `pixels` its least width."""
     panel = plain_table().align(common.FieldTextAlignment.CENTER).min_width(CROSSED_PIXELS)
     for step in matrix_of(row, column, value):
         panel = panel.with_transformation(step)
@@ -136,7 +136,7 @@ def crossed(row: str, column: str, value: str, rows: str, pixels: int) -> table.
 
 
 def plain_table() -> table.Panel:
-    """A table as wide as the board."""
+    """Return a table as wide as the board."""
     return (
         table.Panel()
         .datasource(source())
@@ -148,12 +148,12 @@ def plain_table() -> table.Panel:
 
 
 def filtered() -> list[dashboard.DynamicConfigValue]:
-    """A column whose values can be chosen from."""
+    """Return the options of a column with a filter."""
     return [prop("custom.filterable", True)]
 
 
 def sorted_by(panel: table.Panel, *columns: str, descending: bool = False) -> table.Panel:
-    """The panel with its rows in this order."""
+    """Return the panel with its rows in this order."""
     return panel.sort_by(
         [
             common_builders.TableSortByFieldState().display_name(column).desc(descending)
@@ -163,17 +163,17 @@ def sorted_by(panel: table.Panel, *columns: str, descending: bool = False) -> ta
 
 
 def width(pixels: int) -> dashboard.DynamicConfigValue:
-    """A column's width."""
+    """Return the width of a column."""
     return prop("custom.width", pixels)
 
 
 def figure_text() -> list[dashboard.DynamicConfigValue]:
-    """A column of figures with their units, as `59.07 Gop/s`."""
+    """Return the options of a column of figures with their units, such as `59.07 Gop/s`."""
     return [*coloured_text(PLAIN), width(115), prop("custom.align", "right")]
 
 
 def number(unit: str, decimals: int, pixels: int = 95) -> list[dashboard.DynamicConfigValue]:
-    """A column of numbers."""
+    """Return the options of a column of numbers."""
     return [
         prop("unit", unit),
         prop("decimals", decimals),
@@ -183,7 +183,7 @@ def number(unit: str, decimals: int, pixels: int = 95) -> list[dashboard.Dynamic
 
 
 def coloured_text(steps: Steps) -> list[dashboard.DynamicConfigValue]:
-    """A column whose text has a colour by how good it is."""
+    """Return the options of a column whose text has a colour by its value."""
     return [
         threshold_property(steps),
         prop("custom.cellOptions", common.TableColorTextCellOptions()),
@@ -191,7 +191,7 @@ def coloured_text(steps: Steps) -> list[dashboard.DynamicConfigValue]:
 
 
 def gauge(steps: Steps) -> list[dashboard.DynamicConfigValue]:
-    """A column of bars from 0 to 1."""
+    """Return the options of a column of bars from 0 to 1."""
     return [
         threshold_property(steps),
         prop("min", 0),
@@ -207,7 +207,7 @@ def gauge(steps: Steps) -> list[dashboard.DynamicConfigValue]:
 
 
 def verdict_cell() -> list[dashboard.DynamicConfigValue]:
-    """A column of verdicts."""
+    """Return the options of a column of verdicts."""
     return [
         *filtered(),
         prop("mappings", [coloured_words(VERDICT_COLOURS)]),
@@ -221,7 +221,7 @@ def verdict_cell() -> list[dashboard.DynamicConfigValue]:
 
 
 def job_state_cell() -> list[dashboard.DynamicConfigValue]:
-    """A column of states of jobs."""
+    """Return the options of a column of job states."""
     return [
         *filtered(),
         *coloured_text(PLAIN),

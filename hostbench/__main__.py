@@ -25,7 +25,10 @@ def main() -> int:
 
 
 def _open_closed_streams() -> None:
-    """`hostbench >&-` must not give the number of a standard stream to a pipe or a journal."""
+    """Open the standard streams that the caller closed.
+
+    Otherwise, after `hostbench >&-`, a pipe or a journal could get the number of a standard stream.
+    """
     descriptor = os.open(os.devnull, os.O_RDWR)
     while descriptor <= LAST_STANDARD_STREAM:
         descriptor = os.open(os.devnull, os.O_RDWR)

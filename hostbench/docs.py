@@ -1,7 +1,7 @@
 """Generates the pages that derive from code: the schemas of events and baselines, and the table of
 workloads.
 
-`python -m hostbench.docs` writes them; `--check` fails when what is there is not what would be
+`python -m hostbench.docs` writes them; `--check` fails when a file differs from what would be
 written.
 """
 
@@ -35,7 +35,7 @@ NAIVE = (
 
 
 class _StrictSchema(GenerateJsonSchema):
-    """Says of a dictionary that it has no keys but those that match, as the models do."""
+    """Declares that a dictionary has only keys that match the pattern, as in the models."""
 
     def dict_schema(self, schema: DictSchema) -> JsonSchemaValue:
         generated = super().dict_schema(schema)
@@ -45,7 +45,7 @@ class _StrictSchema(GenerateJsonSchema):
 
 
 def schema_page() -> str:
-    """The JSON schema of one event."""
+    """Return the JSON schema of one event."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"One event of a benchmark program, protocol schema {PROTOCOL_SCHEMA}",
@@ -55,7 +55,7 @@ def schema_page() -> str:
 
 
 def baseline_schema() -> str:
-    """The JSON schema of a baseline."""
+    """Return the JSON schema of a baseline."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Baseline.model_json_schema(mode="serialization"),
@@ -65,7 +65,7 @@ def baseline_schema() -> str:
 
 
 def workloads_page(tables: Iterable[Table]) -> str:
-    """Every workload with its parameters and metrics; nothing in it depends on this host."""
+    """Return every workload with its parameters and metrics; nothing in it depends on this host."""
     lines = [
         "# Workloads",
         "",
@@ -81,8 +81,8 @@ def workloads_page(tables: Iterable[Table]) -> str:
 
 
 def _program_lines(table: Table) -> list[str]:
-    """What all workloads of a program share is said once; the naive ones are made otherwise, and
-    say all of it themselves."""
+    """Return the lines of a program. What all workloads share appears once; naive workloads work
+    differently and list everything themselves."""
     sound = [workload for workload in table.workloads if not workload.naive]
     params, metrics = _shared(sound)
     which = "every workload" if len(sound) == len(table.workloads) else "all but naive workloads"
@@ -108,8 +108,8 @@ def _program_lines(table: Table) -> list[str]:
 
 
 def _shared(workloads: Iterable[Workload]) -> tuple[list[Param], list[Metric]]:
-    """The parameters and metrics that all of them have alike."""
-    # What is unsupported is this host's affair.
+    """Return the parameters and metrics that all of them have in common."""
+    # What is unsupported depends on this host, so it is left out.
     first, *others = (
         workload.model_copy(
             update={
@@ -134,7 +134,7 @@ def _param_rows(params: Iterable[Param]) -> list[str]:
 
 
 def _remarks(param: Param) -> Iterator[str]:
-    """What the table says of a parameter beside its help."""
+    """Yield what the table says about a parameter in addition to its help."""
     if param.excludes:
         yield f"Not together with `{param.excludes}`."
     if param.resolved_once:
@@ -155,7 +155,7 @@ def _metric_rows(metrics: Iterable[Metric]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages, or with --check compare them; return the exit code."""
+    """Write the pages, or compare them with --check; return the exit code."""
     if arguments not in ([], ["--check"]):
         sys.stderr.write("usage: python -m hostbench.docs [--check]\n")
         return ExitCode.USAGE
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _tables() -> list[Table]:
-    """The tables of all programs this checkout has the sources of."""
+    """Return the tables of all programs whose sources are in this checkout."""
     return [
         load_program(subsystem).table
         for subsystem in subsystem_names()

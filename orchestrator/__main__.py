@@ -5,12 +5,12 @@ import sys
 from hostbench.base.errors import HostbenchError
 from hostbench.base.packages import needs_packages
 
-# What an answer under way is given; jobs have their own time.
+# How long an answer in progress may still take; jobs have a limit of their own.
 GRACE_S = 2
 
 
 def main() -> int:
-    """Serve until SIGTERM; the exit code."""
+    """Serve until SIGTERM; return the exit code."""
     try:
         # Imported here, so that a wrong setting is reported before the slow imports.
         with needs_packages("orchestrator"):

@@ -23,7 +23,7 @@ from orchestrator.settings import Settings
 
 BODY_BYTES_MOST = 1 << 20
 RETRY_AFTER_S = 5
-# How the audit log calls who has secrets/api_key.
+# The name in the audit log for the key in secrets/api_key.
 ENV_KEY = "api_key"
 DESCRIPTION = """\
 Queues benchmark jobs, runs one at a time on an idle host, and serves their results.
@@ -34,7 +34,7 @@ Every call but GET /healthz takes a key: `Authorization: Bearer KEY`. Refusals a
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application; `app.state.core` is its orchestrator, which lives while it serves."""
+    """Return the application. `app.state.core` is its orchestrator, which runs while it serves."""
     core = Orchestrator(settings)
     app = FastAPI(
         title="hostbench orchestrator",
@@ -57,7 +57,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def _key_ring(settings: Settings, core: Orchestrator) -> KeyRing:
-    # The key before is not taken any more: it may have been lost.
+    # The previous key is no longer accepted: it may have been lost.
     own = OwnKey(
         settings.api_key.get_secret_value(),
         settings.api_key_file,
@@ -86,7 +86,7 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
 def _describe(app: FastAPI, ring: KeyRing) -> None:
     keyed = [Depends(requires(ring, *Role, in_browsers=True))]
 
-    # In a thread: the first time it takes a good part of a second.
+    # In a thread, because the first call takes a good part of a second.
     @app.get("/openapi.json", dependencies=keyed, include_in_schema=False)
     def document() -> dict[str, Any]:
         return app.openapi()

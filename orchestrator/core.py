@@ -1,4 +1,4 @@
-"""The parts of an orchestrator, put together; docs/architecture.md says what each is for."""
+"""The parts of an orchestrator, put together; docs/architecture.md explains each part."""
 
 import asyncio
 import secrets
@@ -42,18 +42,19 @@ from orchestrator.run.links import Links, Registrar
 from orchestrator.run.runner import Runner, Surroundings
 from orchestrator.settings import Settings
 
-# For what had better try again soon than wait: each round trip, of which a new connection has
-# several.
+# For calls that should fail fast and be retried soon: limits of each round trip, and a new
+# connection has several.
 QUICK_CONNECT_S = 0.5
 QUICK_ANSWER_S = 1.0
-# A trial's program has seconds to end after its stop.
+# A trial's program has some seconds to end after its stop.
 STOP_S = 8.0
 
 log = structlog.get_logger()
 
 
 class Orchestrator:
-    """One orchestrator. Redis and InfluxDB may be away when it starts, and come and go."""
+    """One orchestrator. Redis and InfluxDB may be unreachable when it starts, and at any time
+    later."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -115,7 +116,7 @@ class Orchestrator:
         )
 
     def start(self) -> None:
-        """Begin to run jobs."""
+        """Start to run jobs."""
         load_subsystems()
         self._keeper.start()
         self._live.start()
@@ -126,16 +127,17 @@ class Orchestrator:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Make everything end, and return at once. Takes locks: not for a signal handler."""
+        """Tell all jobs and threads to end, and return at once. It takes locks, so do not call it
+        in a signal handler."""
         self._ending.trip()
         self._scheduler.end()
         self._keeper.stop_all(Stop.SHUTDOWN)
 
     def close(self) -> None:
-        """End the jobs that run here, give their hosts back, and end all threads."""
+        """End the jobs that run here, release their hosts, and end all threads."""
         self.stop()
         self._scheduler.close()
-        # One that it started meanwhile.
+        # Also a job that the scheduler started meanwhile.
         self._keeper.stop_all(Stop.SHUTDOWN)
         self._runner.join(STOP_S)
         self._retention.close()
@@ -150,21 +152,21 @@ class Orchestrator:
         return self._runner.start(job, requested_s)
 
     def _keep_reaped(self, job_id: str, state: StackState) -> None:
-        """Record what the dead orchestrator of the job no longer can."""
+        """Record the end of a job whose orchestrator is dead."""
         if state in TERMINAL and (view := self.jobs.view(job_id)) is not None:
             self.archive.keep(view)
 
     def _note_changed(self, changed: Mapping[str, str]) -> None:
-        """Hand over points of the states that jobs are in now."""
+        """Hand over points of the present states of these jobs."""
         if self.points is not None:
             try:
                 self.points.outbox.put(map(job_point, self.jobs.views(list(changed))))
             except OutOfMemoryError:
-                return  # they stand among those that changed until there is room
+                return  # they remain among the changed jobs until there is room
         self.jobs.noted(changed)
 
     def checks(self) -> dict[str, Check]:
-        """The checks of /healthz, by part."""
+        """Return the checks of /healthz, by part."""
         return {
             "redis": redis_check(self.redis_async, self._quick_jobs),
             "scheduler": thread_check(lambda: self._scheduler.alive),
@@ -184,17 +186,17 @@ class Orchestrator:
 
 
 class Points:
-    """The outbox of points for InfluxDB, and who empties it."""
+    """The outbox of points for InfluxDB, and the writer that empties it."""
 
     def __init__(self, settings: Settings) -> None:
         url, password = settings.redis_url, settings.redis_password
         self.outbox = Outbox(connect(url, password))
-        # It waits in Redis for something to write.
+        # This client waits in Redis until there is something to write.
         patient = connect(url, password, answer_timeout_s=2 * BLOCK_S)
         self.writer = OutboxWriter(patient, settings.influx_client(settings.ca_file))
 
     async def check(self) -> PartHealth:
-        """Whether the points arrive. Raise nothing: without Redis that is unknown."""
+        """Return whether the points arrive. Raise nothing: without Redis it is unknown."""
         from redis.exceptions import RedisError
 
         try:
@@ -206,7 +208,7 @@ class Points:
         )
 
     def figures(self) -> dict[str, float]:
-        """For /metrics. Raise RedisError."""
+        """Return the figures for /metrics. Raise RedisError."""
         status = self.outbox.status()
         return {
             "entries": status.entries,

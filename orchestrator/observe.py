@@ -1,5 +1,5 @@
-"""How the orchestrator is: the checks of GET /healthz, the figures of GET /metrics, and what it and
-Redis use while a trial runs."""
+"""The state of the orchestrator: the checks of GET /healthz, the figures of GET /metrics, and what
+it and Redis use during a trial."""
 
 import asyncio
 import contextlib
@@ -27,14 +27,14 @@ from orchestrator.results.limits import Limits
 ANSWER_S_MOST = 1.0
 Check = Callable[[], Awaitable[PartHealth]]
 
-# Without these no job can run.
+# Without these parts no job can run.
 VITAL = frozenset({"redis", "scheduler", "keeper"})
 DISPATCH_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 Lengths = Callable[[], dict[str, float]]
 
 
 async def health(checks: Mapping[str, Check]) -> Health:
-    """All checks at once, each within ANSWER_S_MOST."""
+    """Run all checks at once, each limited to ANSWER_S_MOST, and return the answer."""
     answers = await asyncio.gather(*(_bounded(check) for check in checks.values()))
     parts = dict(zip(checks, answers, strict=True))
     bad = [name for name, part in parts.items() if part.status in ("degraded", "down")]
@@ -52,11 +52,13 @@ async def _bounded(check: Check) -> PartHealth:
 
 
 def redis_check(client: redis.asyncio.Redis, jobs: JobStore) -> Check:
-    """Whether Redis answers, may be written, and takes new jobs. `jobs` answers within a second."""
+    """Return a check whether Redis answers, can be written to, and accepts new jobs. `jobs` answers
+    within a second."""
 
     async def check() -> PartHealth:
         try:
-            # As a write it is refused where others would be, and it writes nothing.
+            # It counts as a write, so Redis refuses it when it refuses others; but it writes
+            # nothing.
             with contextlib.suppress(OutOfMemoryError):
                 await client.set(key("nothing"), "", xx=True)
             memory = await asyncio.to_thread(jobs.memory)
@@ -71,7 +73,8 @@ def redis_check(client: redis.asyncio.Redis, jobs: JobStore) -> Check:
 
 
 def results_check(archive: Archive, limits: Limits) -> Check:
-    """Whether results can be stored, and those of new jobs too, and how long they are kept."""
+    """Return a check whether results can be stored, including those of new jobs, and how long they
+    are kept."""
 
     async def check() -> PartHealth:
         path = archive.results.root
@@ -86,7 +89,7 @@ def results_check(archive: Archive, limits: Limits) -> Check:
 
 
 def thread_check(alive: Callable[[], bool]) -> Check:
-    """Whether a thread that must not end still runs."""
+    """Return a check whether a thread that must not end still runs."""
 
     async def check() -> PartHealth:
         if alive():
@@ -97,10 +100,10 @@ def thread_check(alive: Callable[[], bool]) -> Check:
 
 
 class Metrics:
-    """Of one orchestrator; what Redis holds is read at each scrape."""
+    """The metrics of one orchestrator. What Redis holds is read at each scrape."""
 
     def __init__(self, jobs: JobStore, running_here: Callable[[], int], outbox: Lengths) -> None:
-        """`outbox`: its figures by name, such as `entries`; empty without InfluxDB."""
+        """`outbox` returns its figures by name, such as `entries`; empty without InfluxDB."""
         self._registry = CollectorRegistry()
         self._registry.register(_Shared(jobs, running_here, outbox))
         self.dispatch_seconds = Histogram(
@@ -111,7 +114,7 @@ class Metrics:
         )
 
     def text(self) -> bytes:
-        """In Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
@@ -167,7 +170,7 @@ def control_plane_meter(client: redis.Redis) -> Callable[[], Usage]:
                 used.append(
                     ProcessUsage(
                         component="redis",
-                        # Less than before: it was started anew.
+                        # Less than before: Redis was restarted.
                         cpu_s=max(0.0, redis_after_s - redis_before_s),
                         elapsed_s=max(1e-9, time.monotonic() - started_s),
                         written_bytes=None,
@@ -181,7 +184,7 @@ def control_plane_meter(client: redis.Redis) -> Callable[[], Usage]:
 
 
 def _cpu_s(client: redis.Redis) -> float | None:
-    """The CPU time of Redis so far, its background threads and children included."""
+    """Return the CPU time of Redis so far, including its background threads and children."""
     try:
         answer = client.info("cpu")
     except RedisError:

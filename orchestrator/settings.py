@@ -19,7 +19,8 @@ DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
 
 
 def _writable(path: Path) -> Path:
-    """The directory, made and found writable now rather than when the first job has measured."""
+    """Return the directory, created and checked for writing now rather than after the first job has
+    measured."""
     path = path.absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -48,10 +49,14 @@ _Days = Annotated[
 
 
 class Settings(ServerSettings, RedisSettings, InfluxSettings):
-    """All settings of the orchestrator. `bind`: the address of the host that Compose publishes it
-    at. `api_key_file`: where that key stands, and is read again when it changes. `keys_file`:
-    further keys of users, with names and roles. `host_keys_file`: the key of each host, bound to
-    its name; None: `service_key` is that of all."""
+    """All settings of the orchestrator.
+
+    - `bind`: the address of the host at which Compose publishes it.
+    - `api_key_file`: the file of that key, read again when it changes.
+    - `keys_file`: further keys of users, with names and roles.
+    - `host_keys_file`: the key of each host, bound to its name; None: `service_key` is valid for
+      all hosts.
+    """
 
     api_key: Key
     api_key_file: Path | None = None
@@ -77,7 +82,7 @@ class Settings(ServerSettings, RedisSettings, InfluxSettings):
 
     @property
     def limits(self) -> Limits:
-        """What is kept of results, and of points that InfluxDB refused."""
+        """How long results, and points that InfluxDB refused, are kept."""
         return Limits(self.keep_results_days, self.keep_results_bytes, self.keep_rejected_days)
 
     @model_validator(mode="before")

@@ -1,10 +1,10 @@
-"""Whether the estimate of a course suite holds: entries of it at a scale, planned and then run.
+"""Does the estimate of a course suite hold? Entries of it at a scale, planned and then run.
 
     python -m benchmarks.course.estimates SUITE SCALE POSITION…
 
-POSITION counts the entries of `cases` from 0; each is a block. Prints what `hostbench plan` says of
-each one and what `hostbench run` then takes, in seconds, from the first trial's beginning to the
-last one's end, the gate left out.
+POSITION counts the entries of `cases` from 0; each one is a block. Prints for each block the time
+that `hostbench plan` estimates and the time that `hostbench run` then takes, in seconds, from the
+start of the first trial to the end of the last one, without the gate.
 """
 
 import json
@@ -20,7 +20,7 @@ from hostbench.plan.suite import find_suite, load_suite
 
 
 def block(suite: str, scale: str, position: int) -> dict[str, Any]:
-    """A suite of one entry, without a gate."""
+    """Return a suite of one entry, without an idle gate."""
     found = load_suite(find_suite(suite)).scaled(scale)
     alone = found.model_copy(update={"cases": (found.cases[position],), "published": None})
     tree: dict[str, Any] = alone.model_dump(mode="json", exclude_defaults=True, exclude={"scale"})
@@ -28,7 +28,7 @@ def block(suite: str, scale: str, position: int) -> dict[str, Any]:
 
 
 def output_of(*arguments: str | Path) -> dict[str, Any]:
-    """The JSON document of a command."""
+    """Return the JSON document that a hostbench command prints."""
     command = [sys.executable, "-m", "hostbench", *map(str, arguments), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     document: dict[str, Any] = json.loads(done.stdout)
@@ -36,7 +36,8 @@ def output_of(*arguments: str | Path) -> dict[str, Any]:
 
 
 def taken_s(document: dict[str, Any]) -> float:
-    """From the first trial to the end of the last one, peers included."""
+    """Return the seconds from the start of the first trial to the end of the last one, peers
+    included."""
     trials = [
         trial
         for case in document["cases"]
@@ -48,7 +49,7 @@ def taken_s(document: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    """One line a block."""
+    """Print one line for each block."""
     suite, scale, *positions = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "block.yaml"

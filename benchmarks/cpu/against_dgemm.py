@@ -3,8 +3,8 @@ threads: interleaved pairs.
 
 usage: python -m benchmarks.cpu.against_dgemm [PAIRS [N]] (default 7, n 2048)
 
-The loop is tried over every library that cpu-bench finds, and the fastest is the peer. Both sides
-have huge pages and the same CPUs.
+The loop is run with every library that cpu-bench finds, and the fastest one is compared with gemm.
+Both sides have huge pages and use the same CPUs.
 """
 
 import os
@@ -24,12 +24,12 @@ SOURCE = Path(__file__).with_name("dgemm_loop.c")
 SECONDS = 1
 SWEEPS = 2
 METRIC = "operations_per_second_makespan"
-# cpu-bench's libraries, and what the names of their functions begin with.
+# The libraries of cpu-bench, and the prefix of each one's function names.
 PREFIXES = {"pinned": "scipy_", "system": "", "blis": ""}
 
 
 def build(name: str, library: str, directory: Path) -> Path:
-    """The loop over one library."""
+    """Compile the loop against one library and return the program."""
     program = directory / f"dgemm_loop_{name}"
     names = [f"-D{one}={PREFIXES[name]}{one}" for one in ("cblas_dgemm", "cblas_sgemm")]
     path = f"-Wl,-rpath,{Path(library).parent}"
@@ -38,7 +38,8 @@ def build(name: str, library: str, directory: Path) -> Path:
 
 
 def loop(command: list[str], threads: int) -> float:
-    """Operations per second of the plain loop, one thread a CPU from CPU 0 on."""
+    """Return the operations per second of the plain loop with one thread on each CPU from CPU 0
+    on."""
     pinned = ["taskset", "-c", f"0-{threads - 1}", *command]
     environment = {
         **os.environ,
@@ -51,7 +52,7 @@ def loop(command: list[str], threads: int) -> float:
 
 
 def found_libraries() -> dict[str, Mapping[str, str]]:
-    """The libraries of this host as cpu-bench describes them."""
+    """Return the libraries that this host has, each as cpu-bench describes it."""
     found = {}
     for name in PREFIXES:
         try:
@@ -65,7 +66,7 @@ def found_libraries() -> dict[str, Mapping[str, str]]:
 def best_loop(
     programs: Mapping[str, Path], arguments: list[str], threads: int
 ) -> tuple[str, dict[str, float]]:
-    """The library with the fastest loop, and the best figure of each."""
+    """Return the library with the fastest loop, and the best figure of every library."""
     tried = dict.fromkeys(programs, 0.0)
     for _ in range(SWEEPS):
         for name, program in programs.items():

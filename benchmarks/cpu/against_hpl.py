@@ -3,12 +3,12 @@
 usage: [XHPL=/path/of/xhpl] python -m benchmarks.cpu.against_hpl [PAIRS [N [LIBRARY]]]
 (default 7, n 8000, library pinned where it is there, else system)
 
-HPL gets its best of four block sizes and of ranks x threads, found first, and huge pages for its
-matrix, as ours has. With XHPL it is that
-program, netlib's HPL built with -DHPL_CALL_CBLAS and linked to libopenblas.so.0; else the HPL
-inside hpcc, which takes a minute for every figure. Both call the system's OpenBLAS; for the pinned
-one, whose names have a prefix, a library is made and preloaded that hands each call on. Needs the
-Debian packages libopenblas0-pthread and hpcc or openmpi-bin.
+HPL runs with its best combination of four block sizes and of ranks x threads, which is found first,
+and with huge pages for its matrix, as ours has. XHPL names the program: netlib's HPL built with
+-DHPL_CALL_CBLAS and linked to libopenblas.so.0. Without it, the HPL inside hpcc is used, which
+takes a minute for every figure. Both call the system's OpenBLAS. The names in the pinned library
+have a prefix, so for it a library that forwards each call is built and preloaded. Needs the Debian
+packages libopenblas0-pthread and hpcc or openmpi-bin.
 """
 
 import os
@@ -32,14 +32,14 @@ BLOCK_SIZES = (128, 192, 256, 384)
 SWEEPS = 2
 XHPL = os.environ.get("XHPL")
 METRIC = "operations_per_second_makespan"
-# What HPL calls of a BLAS.
+# The BLAS functions that HPL calls.
 CALLED = ("daxpy", "dcopy", "dgemm", "dgemv", "dger", "dscal", "dtrsm", "dtrsv", "idamax")
 PREFIX = "scipy_"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """MPI ranks in a P x Q grid, each with so many threads of OpenBLAS."""
+    """MPI ranks in a P x Q grid, each with this many OpenBLAS threads."""
 
     p: int
     q: int
@@ -50,13 +50,15 @@ class Shape:
 
 
 def shapes(threads: int) -> list[Shape]:
-    """One rank a thread, as square as it goes; and one rank with all threads."""
+    """Return two shapes: one rank for each thread, in a grid as square as possible, and one rank
+    with all threads."""
     p = max(i for i in range(1, threads + 1) if threads % i == 0 and i * i <= threads)
     return list(dict.fromkeys([Shape(p, threads // p, 1), Shape(1, 1, threads)]))
 
 
 def handing_on(library: str, directory: Path) -> Path:
-    """A library to preload, whose functions are those of `library` without their prefix."""
+    """Build a library to preload: its functions call those of `library` of the same name with the
+    prefix."""
     lines = [
         f'__asm__(".globl cblas_{name}\\n.type cblas_{name}, @function\\n'
         f'cblas_{name}: jmp {PREFIX}cblas_{name}@PLT");'
@@ -72,7 +74,10 @@ def handing_on(library: str, directory: Path) -> Path:
 def hpl(
     n: int, sizes: Sequence[int], shape: Shape, preload: Path | None = None
 ) -> dict[int, float]:
-    """Operations per second by block size. Raise SystemExit when HPL's residual check failed."""
+    """Return the operations per second by block size.
+
+    Raise SystemExit when HPL's residual check failed.
+    """
     ranks = shape.p * shape.q
     environment = {
         **os.environ,
@@ -89,14 +94,14 @@ def hpl(
         )
         for name in ("hpccinf.txt", "HPL.dat"):
             (Path(scratch) / name).write_text(text)
-        # Of the ranks alone: mpirun calls no BLAS.
+        # For the ranks only: mpirun itself calls no BLAS.
         loaded = ["env", f"LD_PRELOAD={preload}"] if preload else []
         program = [*loaded, XHPL or "hpcc"]
         command = ["taskset", "-c", cpus, "mpirun", "-np", str(ranks), *binding, *program]
         run = subprocess.run(
             command, check=True, cwd=scratch, env=environment, capture_output=True, text=True
         )
-        report = Path(scratch) / "hpccoutf.txt"  # of hpcc, and of the HPL in its source
+        report = Path(scratch) / "hpccoutf.txt"  # both hpcc and the HPL in its source write it
         output = report.read_text() if report.exists() else run.stdout
     found = re.findall(rf"^W\S+ +{n} +(\d+) +\d+ +\d+ +\S+ +(\S+)$", output, re.MULTILINE)
     passed = len(re.findall(r"^\|\|Ax-b\|\|_oo.*PASSED$", output, re.MULTILINE))
@@ -106,7 +111,7 @@ def hpl(
 
 
 def best_of_hpl(n: int, threads: int, preload: Path | None) -> tuple[Shape, int, dict[str, float]]:
-    """The fastest shape and block size, and the best figure of each that was tried."""
+    """Return the fastest shape and block size, and the best figure of each combination tried."""
     tried: dict[tuple[Shape, int], float] = {}
     for _ in range(SWEEPS):
         for shape in shapes(threads):
@@ -117,7 +122,7 @@ def best_of_hpl(n: int, threads: int, preload: Path | None) -> tuple[Shape, int,
 
 
 def blas_of_hpl() -> str:
-    """The file behind the libblas.so.3 that hpcc loads."""
+    """Return the file behind the libblas.so.3 that hpcc loads."""
     where = XHPL or shutil.which("hpcc")
     if not where:
         raise SystemExit("hpcc is not installed: apt install hpcc libopenblas0-pthread")
@@ -131,7 +136,8 @@ def blas_of_hpl() -> str:
 
 
 def choose_library(name: str | None) -> tuple[str, dict[str, str]]:
-    """The library of both sides, by cpu-bench's word for it and as it describes it."""
+    """Return the library that both sides use: the name cpu-bench has for it, and its
+    description."""
     for word in (name,) if name else ("pinned", "system"):
         try:
             start = cpu_bench(f"linpack --n 64 --duration-s 0.05 --library {word}")["start"]

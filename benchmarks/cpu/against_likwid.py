@@ -17,7 +17,8 @@ KERNELS = {
     ("fp32", "avx2"): "peakflops_sp_avx_fma",
     ("fp64", "avx512"): "peakflops_avx512_fma",
     ("fp32", "avx512"): "peakflops_sp_avx512_fma",
-    # It has no FMA kernels of these widths: there both do multiplications and additions.
+    # likwid-bench has no FMA kernels of these widths: for them, both tools multiply and add
+    # separately.
     ("fp64", "scalar"): "peakflops",
     ("fp32", "scalar"): "peakflops_sp",
     ("fp64", "sse2"): "peakflops_sse",

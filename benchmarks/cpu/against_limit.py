@@ -3,8 +3,8 @@
 usage: python -m benchmarks.cpu.against_limit [TRIALS [WORKLOAD ...]]
 (default: 7 of 0.3 s each, every workload that has kernels)
 
-The kernels are measured in turn, TRIALS times over, so that a bad minute costs each a trial instead
-of one of them all.
+The kernels are measured in turn, TRIALS times, so that a disturbed minute costs each kernel one
+trial rather than one kernel all of its trials.
 """
 
 import itertools
@@ -24,7 +24,8 @@ CHOSEN = ("dtype", "isa", "mix")
 
 
 def commands(workloads: list[str]) -> Iterator[str]:
-    """Every kernel on one thread and on all, from the program's own table."""
+    """Yield a command for every kernel on one thread and on all of them, from the program's own
+    table."""
     for workload in load_program("cpu").table.workloads:
         choices = {p.name: p.words for p in workload.params if p.name in CHOSEN}
         if "isa" not in choices or (workloads and workload.name not in workloads):
@@ -38,7 +39,7 @@ def commands(workloads: list[str]) -> Iterator[str]:
 
 
 def measured(command: str, identity: CpuIdentity) -> tuple[float, float | None]:
-    """The rate of one trial, and its share of the limit."""
+    """Return the rate of one trial, and its share of the theoretical limit."""
     events = cpu_bench(command)
     start, end = events["start"], events["end"]
     limit = trial_limits(

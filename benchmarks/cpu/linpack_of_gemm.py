@@ -2,7 +2,8 @@
 
 usage: python -m benchmarks.cpu.linpack_of_gemm [PAIRS [PAIRS_OF_20_S]] (default 7 and 3)
 
-In pairs: gemm of n = 3072 for a second, then linpack. gemm's share of its limit stands beside it.
+Each pair is gemm of n = 3072 for a second, then linpack. The table also shows gemm's share of its
+limit.
 """
 
 from benchmarks.arguments import given_number

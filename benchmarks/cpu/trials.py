@@ -1,4 +1,4 @@
-"""Runs cpu-bench and its peers for the benchmarks of this directory."""
+"""Run cpu-bench and its peers for the benchmarks of this directory."""
 
 import re
 import shlex
@@ -11,17 +11,19 @@ __all__ = ["Events", "Unsupported", "cpu_bench", "likwid_bench", "named"]
 
 
 def cpu_bench(command: str) -> Events:
-    """The start and end events of one trial, e.g. of "fma --dtype fp32": {"start": …, "end": …}."""
+    """Run one trial, such as "fma --dtype fp32", and return its start and end events: {"start": …,
+    "end": …}."""
     return trial("cpu", command)
 
 
 def named(library: Mapping[str, str]) -> dict[str, str]:
-    """A library of a start event for the raw figures: without the place of this checkout."""
+    """Return the library of a start event for the raw figures, its path without that of this
+    checkout."""
     return {**library, "path": library["path"].removeprefix(f"{ROOT}/")}
 
 
 def likwid_bench(kernel: str, threads: int, seconds: float) -> float:
-    """Operations per second of one likwid-bench run, its mean over the whole run."""
+    """Return the operations per second of one likwid-bench run, as the mean of the whole run."""
     command = [
         "likwid-bench",
         "-t",

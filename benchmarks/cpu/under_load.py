@@ -19,7 +19,8 @@ COMMAND = "fma --duration-s 1"
 
 
 def trial() -> Events:
-    """Its figures, and what the verdict's own rules say of it."""
+    """Run one trial and return its figures, and the disturbances that the verdict's own rules find
+    in it."""
     events = cpu_bench(COMMAND)
     reasons = trial_disturbances(
         StartEvent.model_validate_json(json.dumps(events["start"])),

@@ -2,14 +2,16 @@
 and the system themselves.
 
 usage: python -m benchmarks.decisions.fresh [--short] [--again] [--minutes N] [--beside TEXT]
-Twenty rounds of four jobs, half an hour on two CPUs; --short: four, six minutes. A round is a quiet
-job, two with a slower program, and a quiet one; the first rounds end with one under a quota. What
-was measured is kept job by job and counts when it is started again, unless --again; --minutes: no
-job begins after so many. --beside: what else runs on the host, kept with each job. The slower
-program does the loop of every register kernel again for 5 % of its iterations and does not count
-them, and it gets no huge pages, whatever is requested (prctl). A quota needs root.
 
-The jobs are put on two sides by python -m benchmarks.decisions.resampled.
+Measures twenty rounds of four jobs, which takes half an hour on two CPUs; with --short, four rounds
+in six minutes. A round is a quiet job, two jobs with a slower program, and a quiet job; the first
+rounds end with a job under a quota. Each job is saved when it ends, and a later call continues from
+there unless --again is given. With --minutes, no job begins after that many minutes. --beside names
+what else runs on the host; it is saved with each job. The slower program repeats the loop of every
+register kernel for 5 % of its iterations without counting them, and it gets no huge pages, whatever
+is requested (prctl). A quota needs root.
+
+python -m benchmarks.decisions.resampled compares the jobs with each other.
 """
 
 import argparse
@@ -32,7 +34,7 @@ from benchmarks.programs import ROOT, program
 from benchmarks.trust.experiment import QUIET, Plant, job, nothing, quota, row_of
 
 ROUNDS, ROUNDS_SHORT = 20, 4
-# So many rounds have a quota: benchmarks.trust has forty more.
+# How many rounds have a quota; benchmarks.trust has forty more.
 QUOTA_ROUNDS = 4
 SUITE = """
 name: decisions
@@ -57,7 +59,8 @@ FIELDS = (
 RAW = file_of("decisions/jobs", maker())
 SLOWER = "slower"
 EXTRA = 0.05
-# The loop of a kernel as a batch runs it, and what makes it slower.
+# The file of the register kernels, the line with which a batch runs a kernel's loop, and the code
+# that makes it slower.
 KERNELS = "services/cpu/bench/vector_kernel.c"
 LOOP = "\n    kernel->loop(iterations, state->accumulators, state->constants);\n"
 MORE = f"""
@@ -70,8 +73,10 @@ PR_SET_THP_DISABLE = 41
 
 
 def slower_programs(into: Path) -> Path:
-    """A directory of programs whose cpu-bench does more work than it counts. Only the changed file
-    is compiled: what was built of the others comes along."""
+    """Make a directory of programs whose cpu-bench does more work than it counts.
+
+    Only the changed file is compiled; the rest is copied as it was built.
+    """
     built = program("cpu").parent
     for name in ("harness", "services/cpu"):
         shutil.copytree(ROOT / name, into / name)
@@ -93,7 +98,7 @@ def slower_programs(into: Path) -> Path:
 
 @contextlib.contextmanager
 def slower(programs: Path) -> Iterator[Path | None]:
-    """Children run these programs, and get no huge pages."""
+    """Make child processes run these programs without huge pages while the context is open."""
     before = os.environ.get("HOSTBENCH_PROGRAMS")
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     os.environ["HOSTBENCH_PROGRAMS"] = str(programs)
@@ -110,7 +115,7 @@ def slower(programs: Path) -> Iterator[Path | None]:
 
 
 def measured(suite: Path, plant: Plant) -> list[dict[str, Any]]:
-    """The rows of one job."""
+    """Run one job and return its rows."""
     began = {"plant": plant.name, "time_unix_s": round(time.time())}
     with plant.begin() as members:
         exit_code, took_s, cases = job(suite, members, documents=None)
@@ -120,7 +125,7 @@ def measured(suite: Path, plant: Plant) -> list[dict[str, Any]]:
 
 
 def progress(rows: Sequence[dict[str, str]]) -> str:
-    """How many jobs of a whole measurement these are, and of which kinds."""
+    """Say how many jobs of a whole measurement these are, and of which kinds."""
     jobs = list({row["time_unix_s"]: row for row in rows}.values())
     kinds = Counter(row["plant"] for row in jobs)
     beside = sum(bool(row["beside"]) for row in jobs)
@@ -133,12 +138,13 @@ def progress(rows: Sequence[dict[str, str]]) -> str:
 
 
 def compact(row: dict[str, Any]) -> dict[str, Any]:
-    """Figures with as many digits as they are worth."""
+    """Return the row with its figures cut to six significant digits."""
     return {name: f"{v:.6g}" if isinstance(v, float) else v for name, v in row.items()}
 
 
 def jobs_of_rounds(programs: Path, rounds: int) -> Iterator[tuple[int, Plant]]:
-    """The jobs in their order: what was planted stands between quiet ones."""
+    """Yield the number of the round and the plant of each job, in order: planted jobs lie between
+    quiet ones."""
     quiet = Plant(QUIET, "quiet", "", nothing)
     planted = Plant(SLOWER, "quiet", "", lambda: slower(programs))
     limited = Plant("quota 60 %", "quota", "quota", lambda: quota(0.6))
@@ -150,7 +156,7 @@ def jobs_of_rounds(programs: Path, rounds: int) -> Iterator[tuple[int, Plant]]:
 
 
 def arguments_of(description: str | None) -> argparse.Namespace:
-    """Those of all scripts that measure for this folder."""
+    """Parse the options that all measuring scripts of this folder share."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--again", action="store_true")
@@ -160,13 +166,13 @@ def arguments_of(description: str | None) -> argparse.Namespace:
 
 
 def rows_of(file: Path) -> list[dict[str, str]]:
-    """What is in a file of figures."""
+    """Return the rows of a file of figures."""
     with file.open() as lines:
         return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
 def begin(file: Path, fields: tuple[str, ...], *, again: bool) -> list[dict[str, str]]:
-    """What was measured so far. A file that is not there gets its head."""
+    """Return the rows measured so far; write a new file with its header when there is none."""
     if again or not file.exists():
         file.parent.mkdir(exist_ok=True, parents=True)
         head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items() if value)
@@ -175,7 +181,7 @@ def begin(file: Path, fields: tuple[str, ...], *, again: bool) -> list[dict[str,
 
 
 def main() -> None:
-    """Run what is left of the rounds."""
+    """Run the rounds that are missing."""
     arguments = arguments_of(__doc__)
     end_s = time.monotonic() + 60 * arguments.minutes
     rounds = ROUNDS_SHORT if arguments.short else ROUNDS

@@ -1,13 +1,14 @@
-"""How often is `hostbench history` right where neighbouring jobs hang together?
+"""How often is `hostbench history` right when neighbouring jobs are correlated?
 
 usage: python -m benchmarks.decisions.histories [--readme | [--short] [JOBS.csv …]]
-Series of jobs in which nothing changed: simulated ones, each of whose values takes over so much of
-what the one before it was off by (AR(1)), or of whose variance a part drifts slowly, and windows of
-the quiet jobs of benchmarks.trust and of benchmarks.decisions.fresh. Every change that is said is
-wrong. Then a shift of twice the least effect that such a series printed is planted by
-multiplication, ten jobs and more from either end: it has to be found within one job of its place,
-and alone. Prints the table of README, a minute on one CPU, and needs no quiet host; --readme
-writes it there. --short: a quarter of the series.
+
+The series contain no change, so every change that is reported is wrong. Some are simulated: each
+value keeps a share of the deviation of the one before it (AR(1)), or a part of the variance drifts
+slowly. Others are windows of the quiet jobs of benchmarks.trust and of benchmarks.decisions.fresh.
+Then a shift of twice the least effect that such a series printed is planted by multiplication, at
+least ten jobs from either end. It has to be found within one job of its place, and nothing else may
+be found. Prints the table of README, or writes it there with --readme. Takes a minute on one CPU
+and needs no quiet host. --short takes a quarter of the series.
 """
 
 import itertools
@@ -31,12 +32,12 @@ from hostbench.model.decision import CaseFigure, FigureKind, History
 LENGTHS = (8, 12, 20, 40, 90)
 SERIES, SHIFTS = 400, 100
 SPREAD = 0.01
-# Every twentieth value is off by so many times more.
+# Every twentieth value deviates this many times more than the others.
 TAIL = 4
 LEADING = 50
-# A shift has so many jobs on each side at least.
+# The least number of jobs on each side of a shift.
 SIDE_LEAST = 10
-# Windows of real jobs begin so far apart, as a part of their length.
+# Windows of real jobs begin a quarter of their length apart.
 STRIDE = 4
 CASE = "cpu.fma"
 FILES = {"jobs of benchmarks.trust": experiment.RAW, "fresh jobs": fresh.RAW}
@@ -44,8 +45,8 @@ FILES = {"jobs of benchmarks.trust": experiment.RAW, "fresh jobs": fresh.RAW}
 
 @dataclass(frozen=True)
 class Drift:
-    """How logarithms hang together: `share` of their variance drifts, and so much of that is `kept`
-    from one to the next; the rest is independent."""
+    """How consecutive logarithms depend on each other: `share` of their variance drifts, and `kept`
+    of the drift carries over from one job to the next; the rest is independent."""
 
     kept: float
     share: float = 1.0
@@ -60,7 +61,7 @@ DRIFTS = (*map(Drift, (0.0, 0.2, 0.4, 0.5, 0.6)), Drift(0.9, 0.2), Drift(0.9, 0.
 
 
 def simulated(rng: random.Random, drift: Drift, count: int) -> list[Job]:
-    """Jobs of one case whose logarithms have heavy tails."""
+    """Return simulated jobs of one case whose logarithms have heavy tails."""
 
     def step() -> float:
         return rng.gauss(0, SPREAD) * (TAIL if rng.random() < 0.05 else 1)
@@ -100,14 +101,14 @@ def _job(number: int, value: float) -> Job:
 def history_of(
     jobs: Sequence[Job], case: str = CASE, kind: FigureKind = FigureKind.DELIVERED
 ) -> History:
-    """The history of a case."""
+    """Return the history of one case."""
     newest = next(job.cases[case] for job in reversed(jobs) if case in job.cases)
     return history(jobs, newest, kind)
 
 
 def is_found(jobs: Sequence[Job], least: float, before: int, case: str, kind: FigureKind) -> bool:
-    """Whether a shift of twice `least` from so many jobs on is the only change that is said, within
-    a job."""
+    """Plant a shift of twice `least` after the first `before` jobs. Return whether it is the only
+    change reported, within one job of its place."""
     factor = {case: 1 / (1 + 2 * least)}
     shifted = [*jobs[:before], *(changed(job, factor) for job in jobs[before:])]
     found = history_of(shifted, case, kind)
@@ -116,7 +117,7 @@ def is_found(jobs: Sequence[Job], least: float, before: int, case: str, kind: Fi
 
 
 def of_simulated(part: int) -> Iterator[tuple[str, Tally]]:
-    """Nothing changed, and then something did."""
+    """Yield the tallies of simulated series, first without a change and then with one."""
     for drift in DRIFTS:
         rng = random.Random(f"series {drift}")  # noqa: S311 - the same each time
         for length in LENGTHS:
@@ -139,7 +140,7 @@ def of_simulated(part: int) -> Iterator[tuple[str, Tally]]:
 
 
 def figures_of(jobs: Sequence[Job]) -> Iterator[tuple[str, FigureKind, list[Job]]]:
-    """Every figure of real jobs that most of them have, with the jobs that do."""
+    """Yield every figure that more than 80 % of the real jobs have, with the jobs that have it."""
     for case in dict.fromkeys(name for job in jobs for name in job.cases):
         for kind in FigureKind:
             own = [job for job in jobs if case in job.cases and job.cases[case].value(kind)]
@@ -148,8 +149,11 @@ def figures_of(jobs: Sequence[Job]) -> Iterator[tuple[str, FigureKind, list[Job]
 
 
 def of_real(name: str, jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
-    """The same of windows of real jobs. What a shift is held against is printed of the jobs that it
-    is planted in."""
+    """Yield the same tallies for windows of real jobs.
+
+    The least effect that a shift is compared with comes from the jobs in which the shift is
+    planted.
+    """
     windows: dict[int, Tally] = {}
     shifts = Tally()
     most = 0.0
@@ -172,7 +176,7 @@ def of_real(name: str, jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 
 def lines(part: int, files: Mapping[str, Path]) -> Iterator[str]:
-    """The table, in lines of Markdown."""
+    """Yield the table as lines of Markdown."""
     rows = [of_simulated(part)]
     for name, by_plant in recorded(files):
         quiet = by_plant.get(QUIET, [])

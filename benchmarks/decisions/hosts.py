@@ -1,17 +1,22 @@
-"""How often is a host beside a baseline called low, rightly and wrongly?
+"""How often is a host called low in comparison with a baseline, rightly and wrongly?
 
 usage: python -m benchmarks.decisions.hosts [--short | --readme]
-A thousand simulated sound hosts for each spread between hosts, and two hundred that are a tenth
-slower in one headline figure; jobs of one host differ as those of benchmarks.trust do. Each has 40
-figures, twelve of them headlines, and is checked beside a baseline of other hosts, drawn anew for
-every 20. A host that is called low where it is sound is wronged; a slow one has to be called low in
-that figure. Beside it stands how many would be found at most of twelve normal figures that together
-wrong 1 % of the sound hosts, each with a twelfth of that: by a t test that knows so many hosts, and
-by one that knows the distribution of all. A second table is of baselines: a thousand of sound hosts
-each, which should not be refused, and two hundred whose first host is a tenth slower in one
-headline figure, which should be, with its name and the figure. Prints the tables of README, four
-minutes on one CPU, and needs no quiet host; --readme writes them there and, in short, into
-docs/comparing.md. --short: a fifth of the hosts.
+
+Simulates for each spread between hosts a thousand sound hosts, and two hundred that are a tenth
+slower in one headline figure. Jobs of one host differ as those of benchmarks.trust do. Each host
+has 40 figures, twelve of them headlines, and is compared with a baseline of other hosts, which is
+drawn anew for every 20 hosts. A sound host that is called low is an error; a slow one has to be
+called low in that figure.
+
+The table also shows how many slow hosts a test of twelve normal figures could find at most when all
+twelve together call 1 % of the sound hosts low, a twelfth of that each: a t test that knows this
+many hosts, and a test that knows the distribution of all hosts.
+
+A second table is of baselines: for each design a thousand of sound hosts, which should not be
+refused, and two hundred whose first host is a tenth slower in one headline figure, which should be
+refused with the name of the host and the figure. Prints the tables of README; --readme writes them
+there and a short one into docs/comparing.md. Takes four minutes on one CPU and needs no quiet host.
+--short takes a fifth of the hosts.
 """
 
 import itertools
@@ -31,13 +36,13 @@ from tests.unit.baseline_hosts import called_low, refused
 SOUND, SLOW = 1000, 200
 HEADLINES = 12
 SLOWER = 0.1
-# Between hosts, how many are known, and how many jobs each has.
+# Deviation between hosts, number of known hosts, jobs of each host.
 DESIGNS = (
     *((0.01, 10, 1), (0.01, 20, 1), (0.01, 60, 3)),
     *((0.02, 10, 1), (0.02, 20, 1), (0.02, 60, 3), (0.02, 100, 3)),
     *((0.04, 10, 1), (0.04, 20, 1)),
 )
-# Of baselines.
+# The same three numbers for the baselines.
 ODD_DESIGNS = (
     *((0.01, 8, 1), (0.01, 8, 3), (0.01, 20, 1)),
     *((0.02, 8, 1), (0.02, 20, 1), (0.04, 20, 1)),
@@ -45,14 +50,15 @@ ODD_DESIGNS = (
 
 
 def found_at_most(spread: float) -> float:
-    """The share of slow hosts that a test of one of these figures finds which knows everything."""
+    """Return the share of slow hosts that a test of one figure finds when it knows the true
+    distribution."""
     limit = NORMAL.inv_cdf(REPORT_ERROR / HEADLINES)
     return NORMAL.cdf(limit - math.log(1 - SLOWER) / spread)
 
 
 def found_beside(spread: float, hosts: int) -> float:
-    """The share that a t test of one of these figures finds which knows so many hosts, each with
-    one job that repeats perfectly."""
+    """Return the share of slow hosts that a t test of one figure finds when it knows this many
+    hosts, each with one job that repeats perfectly."""
     low, high = 0.0, 1000.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -64,8 +70,8 @@ def found_beside(spread: float, hosts: int) -> float:
 
 @dataclass(frozen=True)
 class Row:
-    """A design: how many sound hosts were called low, and how many slow ones were found; or how
-    many baselines of sound hosts were refused, and how many with a slow one."""
+    """One design and its result: how many sound hosts were called low and how many slow ones were
+    found; or how many baselines of sound hosts were refused, and how many with a slow host."""
 
     spread: float
     hosts: int
@@ -75,12 +81,12 @@ class Row:
 
     @property
     def head(self) -> str:
-        """The cells of the design."""
+        """Return the cells that name the design."""
         return f"| {100 * self.spread:g} % | {self.hosts} | {self.jobs} "
 
 
 def measured(part: int) -> Iterator[Row]:
-    """All designs, each of so many times fewer hosts."""
+    """Yield the result of every design, with the number of hosts divided by `part`."""
     for spread, hosts, jobs in DESIGNS:
         sound, slow = SOUND // part, SLOW // part
         yield Row(
@@ -91,7 +97,7 @@ def measured(part: int) -> Iterator[Row]:
 
 
 def baselines(part: int) -> Iterator[Row]:
-    """All designs of baselines, each of so many times fewer of them."""
+    """Yield the result of every baseline design, with the number of baselines divided by `part`."""
     for spread, hosts, jobs in ODD_DESIGNS:
         sound, slow = SOUND // part, SLOW // part
         yield Row(
@@ -102,7 +108,7 @@ def baselines(part: int) -> Iterator[Row]:
 
 
 def whole_table(rows: Iterable[Row]) -> Iterator[str]:
-    """The table of README, in lines of Markdown."""
+    """Yield the table of README as lines of Markdown."""
     yield (
         "| deviation between hosts | hosts known | jobs a host | sound hosts called low "
         "| 95 % interval | slow hosts found | 95 % interval | a t test | of all hosts |"
@@ -115,7 +121,7 @@ def whole_table(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def baseline_table(rows: Iterable[Row]) -> Iterator[str]:
-    """The table of baselines."""
+    """Yield the table of baselines."""
     yield (
         "| standard deviation between hosts | hosts | jobs a host | sound baselines refused "
         "| 95 % interval | with a slow host: refused, host and figure named | 95 % interval |"
@@ -126,7 +132,7 @@ def baseline_table(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def short_table(rows: Iterable[Row]) -> Iterator[str]:
-    """That of docs/comparing.md."""
+    """Yield the table of docs/comparing.md."""
     yield (
         "| standard deviation between hosts | hosts known | jobs a host "
         f"| of {SOUND:,} sound hosts called low | of {SLOW} slow hosts found |"

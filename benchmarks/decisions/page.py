@@ -1,4 +1,5 @@
-"""The tables of this folder in README and docs/comparing.md, each between two comments."""
+"""Write the tables of this folder into README and docs/comparing.md, each between its two
+comments."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -8,12 +9,12 @@ from benchmarks.programs import ROOT
 from benchmarks.tables import README
 
 COMPARING = ROOT / "docs/comparing.md"
-# By page and the name in its comments: the lines of a table.
+# The lines of each table, by page and by the name in its comments.
 Tables = Mapping[Path, Mapping[str, Iterable[str]]]
 
 
 def show(tables: Tables) -> None:
-    """Print the tables of README, or with --readme write all of them into their pages."""
+    """Print the tables of README, or with --readme write all tables into their pages."""
     if "--readme" in sys.argv:
         if len(sys.argv) > 2:
             raise SystemExit("--readme writes the whole tables of what is kept; give it alone")
@@ -27,7 +28,7 @@ def show(tables: Tables) -> None:
 
 
 def written(page: str, tables: Mapping[str, Iterable[str]]) -> str:
-    """The page with these tables."""
+    """Return the page with these tables in their places."""
     for name, lines in tables.items():
         begin, end = f"<!-- decisions: {name} -->\n", f"<!-- end of decisions: {name} -->"
         before, _, rest = page.partition(begin)

@@ -1,13 +1,14 @@
-"""How often is `hostbench compare` right? Measured jobs, put on two sides in many ways.
+"""How often is `hostbench compare` right? Measured jobs, divided into two sides in many ways.
 
 usage: python -m benchmarks.decisions.resampled [--readme | JOBS.csv …]
-The jobs are those of benchmarks.trust, of two evenings, with quiet jobs between others. Where both
-sides are of quiet jobs nothing changed, and every report that says so is wrong. A change of the
-hardware is planted by multiplying figures of one side; quotas were planted for real, and in the
-jobs of benchmarks.decisions.fresh slower programs and small pages. Prints the table of README, a
-row a design: how often a report says that something changed, with Wilson's interval; --readme
-writes it there. Two minutes on one CPU; needs no quiet host. The tables of the fresh jobs are those
-of benchmarks.decisions.settings --table.
+
+The jobs are those of benchmarks.trust from two evenings, with quiet jobs between the others. When
+both sides consist of quiet jobs nothing changed, and every report of a change is wrong. A change of
+the hardware is planted by multiplying figures of one side. Quotas were really set, and the jobs of
+benchmarks.decisions.fresh were run with slower programs and small pages. Prints the table of README
+with one row for each design: how often a report says that something changed, with Wilson's
+interval. --readme writes it there. Takes two minutes on one CPU and needs no quiet host. The tables
+of the fresh jobs come from benchmarks.decisions.settings --table.
 """
 
 import csv
@@ -31,7 +32,7 @@ from hostbench.model.decision import CaseFigure, Comparison, FigureKind, JobFigu
 
 CHANGED = (Word.WORSE, Word.BETTER)
 KERNELS = ("cpu.fma", "cpu.add_sub")
-# What a slower program and small pages change.
+# The cases that a slower program and small pages change.
 PLANTED = ("cpu.", "mem.", "disk.seq_read")
 # Jobs on a side.
 SIDES = (4, 6, 8)
@@ -43,8 +44,8 @@ Pair = tuple[Sequence[Job], Sequence[Job]]
 
 
 def recorded(files: Mapping[str, Path]) -> Iterator[tuple[str, dict[str, list[Job]]]]:
-    """What to look at: jobs by what was planted, with what they are called. Those beside other work
-    stand by themselves."""
+    """Yield the title and the jobs, by what was planted, of each group to look at. Jobs measured
+    beside other work form a group of their own."""
     for name, path in files.items():
         if not path.exists():
             continue
@@ -56,7 +57,7 @@ def recorded(files: Mapping[str, Path]) -> Iterator[tuple[str, dict[str, list[Jo
 
 
 def jobs_of(rows: Sequence[dict[str, str]]) -> dict[str, list[Job]]:
-    """The jobs by what was planted, the oldest first."""
+    """Return the jobs by what was planted, the oldest first."""
     by_job: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         by_job.setdefault((row["plant"], row["time_unix_s"]), []).append(row)
@@ -83,7 +84,7 @@ def jobs_of(rows: Sequence[dict[str, str]]) -> dict[str, list[Job]]:
 
 def _case(row: dict[str, str]) -> CaseFigure:
     usable = row["verdict"] in USABLE
-    # Of workloads without slices a disturbed figure is no figure.
+    # For a workload without slices, the figure of a disturbed case counts for nothing.
     tells = usable or bool(row["delivered_ratio"])
     return CaseFigure(
         case=row["workload"],
@@ -98,7 +99,8 @@ def _case(row: dict[str, str]) -> CaseFigure:
 
 
 def changed(job: Job, factors: dict[str, float]) -> Job:
-    """The job as a host would have measured it that does so much more."""
+    """Return the job with its figures multiplied by these factors, as a faster or slower host would
+    have measured it."""
     cases = {
         name: one.model_copy(
             update={
@@ -113,13 +115,14 @@ def changed(job: Job, factors: dict[str, float]) -> Job:
 
 
 def one_after_the_other(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
-    """All of A, then all of B."""
+    """Yield pairs of sides where all jobs of A come first, then all of B."""
     for start in range(len(jobs) - 2 * n + 1):
         yield jobs[start : start + n], jobs[start + n : start + 2 * n]
 
 
 def in_turn(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
-    """Of each two jobs one on each side, drawn: what was planted between them has an order."""
+    """Yield pairs of sides where each two consecutive jobs are split at random between A and B. A
+    fixed split would follow the order in which disturbances were planted between them."""
     draw = random.Random(n)  # noqa: S311 - the same pairs each time
     for start in range(len(jobs) - 2 * n + 1):
         own = jobs[start : start + 2 * n]
@@ -128,7 +131,7 @@ def in_turn(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
 
 
 def evenings(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
-    """A of the first evening, B of the second."""
+    """Yield pairs of sides with A from the first evening and B from the second."""
     gap = max(
         range(1, len(jobs)), key=lambda i: jobs[i].created_unix_s - jobs[i - 1].created_unix_s
     )
@@ -142,18 +145,18 @@ def evenings(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
 
 @dataclass
 class Tally:
-    """How many of so many."""
+    """How many hits out of how many tries."""
 
     hits: int = 0
     of: int = 0
 
     def count(self, hit: bool) -> None:
-        """One more."""
+        """Count one try."""
         self.hits += hit
         self.of += 1
 
     def add(self, other: "Tally") -> None:
-        """All of another."""
+        """Add the counts of another tally."""
         self.hits += other.hits
         self.of += other.of
 
@@ -163,17 +166,17 @@ class Tally:
 
 
 def says_changed(found: Comparison) -> bool:
-    """Whether it says of anything that it changed."""
+    """Return whether the report says of anything that it changed."""
     return any(one.word in CHANGED for case in found.cases for one in case.changes.values())
 
 
 def compared(pair: Pair, earlier: Sequence[Job] = ()) -> Comparison:
-    """B beside A."""
+    """Compare B with A."""
     return compare(pair[0], pair[1], names=("A", "B"), earlier=earlier)
 
 
 def unchanged(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
-    """Nothing changed: each report that says so is wrong."""
+    """Yield tallies where nothing changed: each report of a change is wrong."""
     designs: tuple[tuple[str, Callable[[Sequence[Job], int], Iterator[Pair]]], ...] = (
         ("one side after the other", one_after_the_other),
         ("in turn", in_turn),
@@ -197,7 +200,7 @@ def unchanged(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 
 def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
-    """Every report that does not say so misses it."""
+    """Yield tallies where a change was planted: each report without that change misses it."""
     for n in SIDES:
         tally = Tally()
         for a, b in one_after_the_other(jobs, n):
@@ -211,7 +214,8 @@ def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
             kind, one = next(iter(case.changes.items()))
             if one.least_effect_ratio is None or one.ratio is None:
                 continue
-            # What lies between the sides anyway is taken away: the printed effect stands alone.
+            # Take away the difference that the sides have anyway, so that only the printed effect
+            # remains.
             factor = math.exp(-math.log1p(one.least_effect_ratio)) / one.ratio
             slower = [changed(job, {case.case: factor}) for job in b]
             again = next(c for c in compared((a, slower)).cases if c.case == case.case)
@@ -224,7 +228,7 @@ def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 
 def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
-    """A quota takes time and leaves the hardware as it is."""
+    """Yield tallies of jobs under a quota: it takes CPU time but leaves the hardware as it is."""
     quiet = by_plant.get(QUIET, [])
     for plant in ("quota 60 %", "quota 30 %"):
         own = by_plant.get(plant, []) if len(quiet) >= QUOTA_SIDE else []
@@ -253,10 +257,13 @@ def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
 
 
 def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
-    """A program that does 5 % more in the kernels of registers, and memory without huge pages, that
-    of the disk's buffers of large blocks too; short reads and the network were left alone."""
+    """Yield tallies of the slower program.
+
+    It does 5 % more work in the register kernels, and its memory has no huge pages, including the
+    disk buffers of large blocks. Short reads and the network are unaffected.
+    """
     own, quiet = by_plant.get(fresh.SLOWER, []), by_plant.get(QUIET, [])
-    # A round that was ended in its middle may have fewer quiet jobs.
+    # A round that was cut short may have fewer quiet jobs.
     for n in (n for n in SIDES if n <= len(quiet)):
         worse: dict[str, Tally] = {}
         others = Tally()
@@ -284,7 +291,7 @@ def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
 
 
 def fresh_table(jobs: Path) -> Iterator[str]:
-    """What the fresh jobs say in short, of all sides together, in lines of Markdown."""
+    """Yield the summary of the fresh jobs, all sides together, as lines of Markdown."""
     yield from (fresh.progress(fresh.rows_of(jobs)), "")
     tallies: dict[str, Tally] = {}
     for _, by_plant in recorded({jobs.name: jobs}):
@@ -297,7 +304,7 @@ def fresh_table(jobs: Path) -> Iterator[str]:
 
 
 def compared_tables(files: Mapping[str, Path]) -> Iterator[str]:
-    """A table of all rates for each of these, in lines of Markdown."""
+    """Yield a table of all rates for each group of jobs, as lines of Markdown."""
     for number, (title, by_plant) in enumerate(recorded(files)):
         quiet = by_plant.get(QUIET, [])
         rows = (in_all(unchanged(quiet)), planted(quiet), slower(by_plant), quotas(by_plant))
@@ -307,7 +314,7 @@ def compared_tables(files: Mapping[str, Path]) -> Iterator[str]:
 
 
 def in_all(rows: Iterable[tuple[str, Tally]]) -> Iterator[tuple[str, Tally]]:
-    """Reports in which nothing changed, and at the end all of them together."""
+    """Yield the rows of reports in which nothing changed, and at the end their sum."""
     whole = Tally()
     for name, tally in rows:
         whole.add(tally)
@@ -316,7 +323,7 @@ def in_all(rows: Iterable[tuple[str, Tally]]) -> Iterator[tuple[str, Tally]]:
 
 
 def lines_of(what: str, rows: Iterable[tuple[str, Tally]]) -> Iterator[str]:
-    """A table of rates, in lines of Markdown."""
+    """Yield a table of rates as lines of Markdown."""
     yield from (f"| {what} | say so | 95 % interval |", "| --- | --- | --- |")
     for name, tally in rows:
         if tally.of:
@@ -324,7 +331,7 @@ def lines_of(what: str, rows: Iterable[tuple[str, Tally]]) -> Iterator[str]:
 
 
 def _nearest(quiet: Sequence[Job], jobs: Sequence[Job]) -> list[Job]:
-    """A quiet job beside each, of the same minutes."""
+    """Return one quiet job for each of `jobs`: the nearest in time that is not yet taken."""
     left = list(quiet)
     found = []
     for job in jobs:
@@ -339,7 +346,7 @@ def _word(found: Comparison, case: str) -> Word:
 
 
 def main() -> None:
-    """Print the table, or those of the files that are named."""
+    """Print the table, or those of the files named on the command line."""
     named = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
     files = {f"jobs of {path.name}": path for path in named} or {"reports": experiment.RAW}
     show({README: {"jobs of the experiment": compared_tables(files)}})

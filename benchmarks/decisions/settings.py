@@ -2,16 +2,18 @@
 
 usage: python -m benchmarks.decisions.settings [--short] [--again] [--minutes N] [--beside TEXT]
        python -m benchmarks.decisions.settings --table | --readme
-Two hundred tests of identical settings, every other one beside a stress-ng that takes 30 % of a
-CPU, and twenty of each of some settings that do differ; two hours on two CPUs. --short: two of
-each, twelve minutes. Each test is kept and counts when it is started again, unless --again;
---minutes: no test begins after so many. --beside: what else runs on the host. --table prints what
-this and benchmarks.decisions.fresh measured so far, --readme writes it into README and
-docs/comparing.md, and nothing is measured.
 
-The file has the blocks of each test, as the logarithm of B over A. So a change as large as the
-least effect that a test printed can be planted in the blocks of the tests that follow it, and they
-are judged by the same rule to stop.
+Measures two hundred tests of identical settings, every other one beside a stress-ng that takes 30 %
+of a CPU, and twenty of each of some settings that do differ. This takes two hours on two CPUs; with
+--short, two tests of each in twelve minutes. Each test is saved when it ends, and a later call
+continues from there unless --again is given. With --minutes, no test begins after that many
+minutes. --beside names what else runs on the host. --table prints what this script and
+benchmarks.decisions.fresh have measured so far, --readme writes it into README and
+docs/comparing.md; neither measures anything.
+
+The file has the blocks of each test as the logarithm of B over A. So a change as large as the least
+effect that a test printed can be planted in the blocks of the tests that follow it, which are then
+judged by the same stopping rule.
 """
 
 import csv
@@ -45,9 +47,9 @@ FIELDS = (
 )
 TESTS, TESTS_SHORT = 20, 2
 NOTHING = ("X=1", "X=2")
-# By subsystem. Those of the CPU that are tested work on registers.
+# The class of workloads by subsystem; the CPU workloads tested here work on registers.
 CLASSES = {"cpu": "register kernels", "mem": "memory", "disk": "disk", "net": "network"}
-# Blocks between the beginnings of two tests that are put together from measured ones.
+# How many blocks apart two resampled tests begin.
 STRIDE = 4
 SHORTLY = ("duration_s=0.1", "warmup_s=0.02")
 LOADED = next(plant for plant in PLANTS if plant.name == "hog 30 %")
@@ -55,7 +57,8 @@ LOADED = next(plant for plant in PLANTS if plant.name == "hog 30 %")
 
 @dataclass(frozen=True)
 class Compared:
-    """Two settings of a workload: values of a parameter, or of a variable that nothing reads."""
+    """Two settings of a workload: two values of a parameter, or of a variable that nothing
+    reads."""
 
     workload: str
     params: tuple[str, ...]
@@ -64,11 +67,11 @@ class Compared:
 
     @property
     def differs(self) -> bool:
-        """Whether the settings should matter."""
+        """Return whether the settings should make a difference."""
         return (self.a, self.b) != NOTHING
 
     def command(self) -> list[str]:
-        """As a user would write it."""
+        """Return the command that a user would write."""
         found = [sys.executable, "-m", "hostbench", "ab", "--json", "--idle-policy=force"]
         found += ["--wait=600", "--workload", self.workload]
         found += [word for one in self.params for word in ("--param", one)]
@@ -91,7 +94,7 @@ DIFFERENT = (
 
 
 def tests(count: int) -> Iterator[tuple[Compared, Plant]]:
-    """Those of a whole measurement: `count` of each."""
+    """Yield the tests of a whole measurement, `count` of each kind."""
     for _ in range(count):
         for one, plant in itertools.product(IDENTICAL, (PLANTS[0], LOADED)):
             yield one, plant
@@ -100,7 +103,7 @@ def tests(count: int) -> Iterator[tuple[Compared, Plant]]:
 
 
 def differences(test: SettingTest, kind: FigureKind) -> list[float]:
-    """The figure of each block, B over A."""
+    """Return the figure of each block as the logarithm of B over A."""
     found = []
     for _, trials in itertools.groupby(test.trials, lambda trial: trial.block):
         attempts = [list(some) for _, some in itertools.groupby(trials, lambda one: one.attempt)]
@@ -110,7 +113,7 @@ def differences(test: SettingTest, kind: FigureKind) -> list[float]:
 
 
 def measured(one: Compared, plant: Plant, beside: str) -> list[dict[str, Any]]:
-    """The rows of one test: of each of its figures."""
+    """Run one test and return a row for each of its figures."""
     began_s = time.monotonic()
     with plant.begin():
         ended = subprocess.run(one.command(), capture_output=True, text=True, check=False)
@@ -145,19 +148,20 @@ Row = dict[str, str]
 
 
 def by_test(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of each test."""
+    """Group the rows by test."""
     keys = ("time_unix_s", "workload", "plant")
     return [list(some) for _, some in itertools.groupby(rows, lambda row: [row[k] for k in keys])]
 
 
 def condition(row: Row) -> str:
-    """What went on beside the test."""
+    """Return what ran beside the test, or "quiet"."""
     said = [word for word in (row["plant"].replace(QUIET, ""), row["beside"]) if word]
     return " and ".join(said) or "quiet"
 
 
 def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """Identical settings: each test that says better or worse of any figure is wrong."""
+    """Yield the tallies of identical settings: a test that calls any figure better or worse is
+    wrong."""
     tallies: dict[str, Tally] = {}
     for rows in all_tests:
         if rows[0]["effect"] == "False" and rows[0]["figure"]:
@@ -167,8 +171,8 @@ def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
 
 
 def wrong_in_all(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """The same, all of them together. Where all trials were disturbed there is no figure to say it
-    of."""
+    """Yield the sums of `wrong`. Tests whose trials were all disturbed have no figure to judge and
+    are counted apart."""
     with_figure, without = Tally(), Tally()
     for _, tally in wrong(all_tests):
         with_figure.add(tally)
@@ -180,7 +184,8 @@ def wrong_in_all(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
 
 
 def right(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """Settings that differ: the test has to say so, and in one direction."""
+    """Yield the tallies of settings that differ: the test has to report a difference, in one
+    direction."""
     tallies: dict[str, Tally] = {}
     for rows in all_tests:
         if rows[0]["effect"] == "True" and rows[0]["figure"]:
@@ -191,7 +196,7 @@ def right(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
 
 
 def streams_of(all_tests: Sequence[list[Row]]) -> dict[tuple[str, str, str], list[Row]]:
-    """The tests of identical settings by workload, figure, and what went on beside them."""
+    """Group the tests of identical settings by workload, figure and what ran beside them."""
     streams: dict[tuple[str, str, str], list[Row]] = {}
     for row in itertools.chain.from_iterable(all_tests):
         if row["effect"] == "False" and row["differences"]:
@@ -201,13 +206,16 @@ def streams_of(all_tests: Sequence[list[Row]]) -> dict[tuple[str, str, str], lis
 
 
 def blocks_of(rows: Sequence[Row]) -> list[float]:
-    """Their blocks, one test after the other."""
+    """Return the blocks of these tests, one test after the other."""
     return [float(one) for row in rows for one in row["differences"].split()]
 
 
 def resampled(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """Tests that begin at every so many of the measured blocks and end by the rule to stop: each
-    that says better or worse is wrong."""
+    """Yield the tally of tests put together from measured blocks.
+
+    A test begins at every STRIDE-th block and ends by the stopping rule. Each one that says better
+    or worse is wrong.
+    """
     tally = Tally()
     for (workload, *_), rows in streams_of(all_tests).items():
         blocks = blocks_of(rows)
@@ -219,8 +227,8 @@ def resampled(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
 
 
 def least_effects(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """A change as large as the least effect that a test printed, planted in the blocks measured
-    after it."""
+    """Yield tallies of a planted change as large as the least effect that a test printed, planted
+    in the blocks measured after that test."""
     for (workload, kind, where), rows in streams_of(all_tests).items():
         tally, sizes = Tally(), []
         for at, row in enumerate(rows):
@@ -239,8 +247,8 @@ def least_effects(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]
 
 
 def _judged(workload: str, blocks: Sequence[float], shift: float) -> Word | None:
-    """What a test would have said of these blocks, B changed by so much; None: it would have gone
-    on beyond them."""
+    """Return what a test would have said of these blocks with B changed by `shift`, or None when it
+    would have needed more blocks."""
     margin = usual_margin(workload.partition(".")[0])
     judge = SettingJudge("higher", margin, BLOCKS_USUAL)
     for one in blocks:
@@ -254,14 +262,14 @@ Rates = Callable[[Sequence[list[Row]]], Iterator[tuple[str, Tally]]]
 
 
 def rates_table(rows: Sequence[Row], *rates: Rates) -> Iterator[str]:
-    """How often tests are right, in lines of Markdown."""
+    """Yield how often tests are right, as lines of Markdown."""
     all_tests = by_test(rows)
     yield from (progress(all_tests), "")
     yield from lines_of("tests", itertools.chain.from_iterable(one(all_tests) for one in rates))
 
 
 def progress(all_tests: Sequence[list[Row]]) -> str:
-    """How many tests of a whole measurement these are."""
+    """Say how many tests of a whole measurement these are."""
     whole = sum(1 for _ in tests(TESTS))
     beside = sum(bool(own[0]["beside"]) for own in all_tests)
     done = f"{len(all_tests)} of {whole} tests"
@@ -269,7 +277,8 @@ def progress(all_tests: Sequence[list[Row]]) -> str:
 
 
 def least_table(rows: Sequence[Row]) -> Iterator[str]:
-    """What tests would have seen when they ended, by class, in lines of Markdown."""
+    """Yield the least effects that tests could see when they ended, by class, as lines of
+    Markdown."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         if row["least_effect_ratio"]:
@@ -295,7 +304,7 @@ def _place(key: tuple[str, str, str]) -> tuple[int, str, bool]:
 
 
 def tables_of(measured_tests: Path, fresh_jobs: Path) -> Tables:
-    """The tables of README and of docs/comparing.md, from measured tests and jobs."""
+    """Return the tables of README and of docs/comparing.md from measured tests and jobs."""
     rows = rows_of(measured_tests)
     return {
         README: {
@@ -312,7 +321,7 @@ def tables_of(measured_tests: Path, fresh_jobs: Path) -> Tables:
 
 
 def main() -> None:
-    """Run what is left of the tests."""
+    """Run the tests that are missing, or show the tables."""
     if "--table" in sys.argv or "--readme" in sys.argv:
         show(tables_of(RAW, fresh.RAW))
         return

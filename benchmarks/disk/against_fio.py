@@ -4,15 +4,16 @@ interleaved pairs.
 usage: python -m benchmarks.disk.against_fio [PAIRS] (default: 11)
 Needs the Debian package fio, and HOSTBENCH_SCRATCH on the disk to measure.
 
-Both work in the same unnamed file. What a program costs shows on a disk that answers at once:
+Both tools work in the same unnamed file. The cost of a program shows on a disk that answers at
+once:
 
     benchmarks/disk/on_loop_device.sh .venv/bin/python -m benchmarks.disk.against_fio
 
-A real disk mostly repeats itself worse than the tools differ: its spread stands beside its ratios.
-CPUs are kept awake for both tools (as root): in a virtual machine, one that has gone to sleep takes
-longer to wake than a fast disk to answer, and which requests meet one is a matter of microseconds.
-fio's percentiles are of buckets that are 1.6 % wide, ours of 0.8 %. Both begin to count before the
-submission.
+A real disk mostly varies more from run to run than the tools differ, so the table shows its spread
+beside the ratios. CPUs are kept awake for both tools (as root): in a virtual machine, a CPU that
+has gone to sleep takes longer to wake up than a fast disk to answer, and microseconds decide which
+requests meet a sleeping one. The buckets of fio's percentiles are 1.6 % wide, those of ours 0.8 %.
+Both tools start the clock before the submission.
 """
 
 import shlex
@@ -37,7 +38,7 @@ CASES = (
     "rand_read --block-bytes 4096 --threads 32 --engine psync",
 )
 SECONDS = 1.0
-# What is ours over what is fio's: at least as much, at most as long.
+# Targets for our figure divided by fio's: rates at least this much, times at most this long.
 NO_SLOWER, NO_LONGER = Target("≥ 0.98", least=0.98), Target("≤ 1.05", most=1.05)
 SHOWN = Target("none")
 ON_LOOP_DEVICE = {
@@ -46,7 +47,7 @@ ON_LOOP_DEVICE = {
     "latency_p99_s": NO_LONGER,
     "cpu_seconds_per_million_operations": NO_LONGER,
 }
-# Which repeats itself worse than the programs differ.
+# A real disk varies more from run to run than the two programs differ.
 ON_DISK = dict.fromkeys(ON_LOOP_DEVICE, SHOWN) | {"latency_p50_s": NO_LONGER}
 WORDS = ("rate", "p50", "p99", "CPU time")
 
@@ -54,12 +55,14 @@ Pairs = list[tuple[Figures, Figures]]
 
 
 def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, object]]:
-    """The pairs of one case, the two commands that gave them, and what each had in huge pages.
+    """Measure the pairs of one case. Return them with the two commands used and the huge pages that
+    each tool had.
 
-    Raise SystemExit where one tool has huge pages and the other has none: no equal comparison.
+    Raise SystemExit when one tool has huge pages and the other has none: the comparison would be
+    unequal.
     """
     command = f"{case} --duration-s {SECONDS}"
-    # Fills the file, and tells on which CPUs it ran.
+    # This first run fills the file and reports the CPUs that it used.
     theirs = file.fio_command(file.disk_bench(command), SECONDS)
 
     def ours() -> Figures:
@@ -76,13 +79,14 @@ def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, 
 
 
 def _shown(command: tuple[str, ...]) -> str:
-    """From taskset on: before it stands what gives 4 KiB pages, by this checkout's own path."""
+    """Return the command from taskset on when it uses 4 KiB pages: the part before it contains the
+    path of this checkout."""
     small = any(word.endswith("small_pages.py") for word in command)
     return shlex.join(command[command.index("taskset") :] if small else command)
 
 
 def columns(targets: Mapping[str, Target]) -> list[str]:
-    """The first line of the table."""
+    """Return the header of the table."""
     aims = [
         f"{word} {target.text}" if target is not SHOWN else word
         for word, target in zip(WORDS, targets.values(), strict=True)
@@ -91,7 +95,7 @@ def columns(targets: Mapping[str, Target]) -> list[str]:
 
 
 def comparisons(found: Pairs, targets: Mapping[str, Target]) -> dict[str, Comparison | None]:
-    """By figure; None where a run had too few operations to tell it."""
+    """Return the comparison of each figure, or None where a run had too few operations for it."""
     rows: dict[str, Comparison | None] = {}
     for field in fields(Figures):
         ours = [getattr(mine, field.name) for mine, _ in found]
@@ -103,7 +107,7 @@ def comparisons(found: Pairs, targets: Mapping[str, Target]) -> dict[str, Compar
 
 
 def entry(facts: dict[str, object], found: Pairs, targets: Mapping[str, Target]) -> Entry:
-    """What is kept of the pairs of a case."""
+    """Return the raw figures of a case's pairs, to be saved."""
     aims = {f"target_{name}": target.text for name, target in targets.items()}
     sides = {"ours": [mine for mine, _ in found], "theirs": [its for _, its in found]}
     columns = {
@@ -115,7 +119,7 @@ def entry(facts: dict[str, object], found: Pairs, targets: Mapping[str, Target])
 
 
 def cell(row: Comparison | None) -> str:
-    """The ratio with its interval."""
+    """Return the ratio with its interval."""
     if row is None:
         return "too few"
     ratio = spread(row.ratios)

@@ -1,10 +1,10 @@
-"""Whether a page cache that passes for a disk is always seen, and a disk never taken for one.
+"""Is a page cache that passes for a disk always detected, and a disk never taken for a page cache?
 
 usage: python -m benchmarks.disk.contamination [RUNS] (default: 50)
 
-The planted kind: this process has the whole file in its address space, so the kernel keeps the
+In the planted case this process keeps the whole file in its address space, so the kernel keeps the
 pages, whatever the program does to drop them; then the file is read through the page cache. The
-others are the same reads without that, and reads past the page cache.
+other cases are the same reads without the mapping, and reads that bypass the page cache.
 """
 
 import mmap
@@ -25,7 +25,8 @@ EVIDENCE = ("device_read_ratio", "cached_ratio_before", "bytes_per_second")
 
 @contextmanager
 def in_memory(descriptor: int) -> Iterator[None]:
-    """Has every page of the file mapped and read: such pages are not dropped."""
+    """Keep every page of the file mapped and read while the context is open; the kernel does not
+    drop such pages."""
     with mmap.mmap(descriptor, FILE_BYTES, prot=mmap.PROT_READ) as pages:
         for offset in range(0, FILE_BYTES, mmap.PAGESIZE):
             _ = pages[offset]
@@ -33,7 +34,7 @@ def in_memory(descriptor: int) -> Iterator[None]:
 
 
 def measured(file: ScratchFile, command: str, runs: int, *, planted: bool) -> Entry:
-    """Which of the runs were flagged, and what each had for evidence."""
+    """Return which of the runs were flagged, and the evidence of each."""
     found = []
     for _ in range(runs):
         if planted:
@@ -52,7 +53,7 @@ def measured(file: ScratchFile, command: str, runs: int, *, planted: bool) -> En
 def main() -> None:
     runs = given_number(50)
     file = ScratchFile()
-    file.disk_bench(DIRECT)  # fills the file
+    file.disk_bench(DIRECT)  # this run fills the file
     print_header(["read", "runs", "flagged", "wanted", ""])
     figures = []
     for title, command, planted in (

@@ -1,4 +1,5 @@
-"""Runs disk-bench, and fio beside it, in one unnamed file for the benchmarks of this directory."""
+"""Run disk-bench, and fio for comparison, in one unnamed file for the benchmarks of this
+directory."""
 
 import os
 import shlex
@@ -20,22 +21,25 @@ LOOP_MAJOR = 7
 
 
 class ScratchFile:
-    """The file that both tools work in, in HOSTBENCH_SCRATCH; gone with this process."""
+    """The file in HOSTBENCH_SCRATCH that both tools work in. It disappears with this process."""
 
     def __init__(self) -> None:
         self.descriptor = Scratch().descriptor()
 
     @property
     def on_loop_device(self) -> bool:
-        """Whether it lies in memory after all, where only programs take time."""
+        """Return whether the file is on a loop device and thus in memory, where only the programs
+        take time."""
         return os.major(os.fstat(self.descriptor).st_dev) == LOOP_MAJOR
 
     def disk_bench(self, command: str) -> Events:
-        """One trial, e.g. of "seq_read --queue-depth 32": {"start": …, "end": …, "warnings": …}."""
+        """Run one trial, such as "seq_read --queue-depth 32", and return its events: {"start": …,
+        "end": …, "warnings": …}."""
         return trial("disk", f"{command} --scratch-fd {self.descriptor}", self.descriptor)
 
     def huge_bytes(self, command: str, theirs: tuple[str, ...]) -> dict[str, int]:
-        """What disk-bench and fio have in huge pages while they run so."""
+        """Return the bytes that disk-bench and fio have in huge pages while they run these
+        commands."""
         ours = [str(program("disk")), *shlex.split(command), "--scratch-fd", str(self.descriptor)]
         return {
             "ours_huge_bytes": huge_bytes(ours, self.descriptor),
@@ -43,7 +47,7 @@ class ScratchFile:
         }
 
     def fio(self, command: tuple[str, ...]) -> Report:
-        """What it says of one run."""
+        """Run fio and return its report."""
         run = subprocess.run(command, capture_output=True, text=True, pass_fds=[self.descriptor])
         if run.returncode:
             said = (run.stderr or run.stdout).strip()
@@ -51,7 +55,7 @@ class ScratchFile:
         return read_report(run.stdout)
 
     def fio_command(self, ours: Events, elapsed_s: float) -> tuple[str, ...]:
-        """fio for the same measurement as a trial of ours, on the same CPUs."""
+        """Return the fio command for the measurement of one of our trials, on the same CPUs."""
         start = ours["start"]
         cpus = tuple(start["placement"]["cpus"])
         beside = Beside(cpus=cpus, rate=1.0, elapsed_s=elapsed_s, scratch_fd=self.descriptor)
@@ -60,7 +64,8 @@ class ScratchFile:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one run of either tool. None: too few operations for the percentile."""
+    """The figures of one run of either tool. A percentile is None when there were too few
+    operations for it."""
 
     operations_per_second: float
     latency_p50_s: float | None
@@ -69,13 +74,13 @@ class Figures:
 
     @classmethod
     def of_ours(cls, events: Events) -> Self:
-        """A trial's."""
+        """Return the figures of a trial."""
         metrics: Mapping[str, Any] = events["end"]["metrics"]
         return cls(**{name: metrics[name] for name in cls.__dataclass_fields__})
 
     @classmethod
     def of_fio(cls, report: Report) -> Self:
-        """Of reads, or of writes: whichever it did."""
+        """Return the figures of fio's reads or of its writes, whichever it did."""
         done = report.read if report.read.operations else report.write
         return cls(
             operations_per_second=done.operations_per_second,

@@ -52,7 +52,7 @@ def loop_command(program: Path, operation: str, index: str) -> list[str]:
 
 
 def loop(command: list[str]) -> float:
-    """Seconds an access."""
+    """Run the command and return the seconds for each access."""
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -64,7 +64,8 @@ def our_command(operation: str, index: str) -> str:
 
 
 def empty_loop(ends: list[Events]) -> str:
-    """How much of the time the bare loop takes, and whether mem-bench warned where that is much."""
+    """Return the share of the time that the bare loop takes, and whether mem-bench warned where it
+    is large."""
     ratio = spread([events["end"]["metrics"]["empty_loop_ratio"] for events in ends])["median"]
     warned = all("empty_loop" in events["warnings"] for events in ends)
     if ratio <= EMPTY_LOOP_MOST:

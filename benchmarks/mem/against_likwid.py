@@ -4,15 +4,16 @@ usage: python -m benchmarks.mem.against_likwid [PAIRS [4k|huge [KERNEL ...]]]
 (default: 7 pairs, 4k, every kernel)
 Needs the Debian package likwid.
 
-likwid-bench counts the same bytes and gives the mean of its whole run; so ours is the whole-run
-mean, too. Both have the working set that mem-bench chooses for all threads. Which of its kernels is
-best is found first, among all of double precision: plain and *_mem, of every width. It has no scale
-and no add of its own; the kernels of the same streams (copy; two read, one written) stand in. Its
-cl* kernels, which touch one element of each cache line, do not read or write the arrays and are
-left out. It allocates with malloc, so glibc decides about huge pages; they are looked up.
+likwid-bench counts the same bytes and reports the mean of its whole run, so ours is the whole-run
+mean, too. Both use the working set that mem-bench chooses for all threads. The best likwid-bench
+kernel is found first, among all double-precision kernels: plain and *_mem, of every width.
+likwid-bench has no scale and no add; its kernels with the same streams stand in for them (copy, and
+the one with two arrays read and one written). Its cl* kernels touch only one element of each cache
+line and are left out. It allocates with malloc, so glibc decides about huge pages; the script
+checks them.
 
-The figures are saved after each pair. A run that was cut short goes on where it was, on the same
-commit and day; so does one with other kernels, which keeps the rows that are there.
+The figures are saved after each pair. A run that was cut short continues where it was, on the same
+commit and day. A run with other kernels keeps the rows that are already saved.
 """
 
 import os
@@ -68,14 +69,14 @@ def likwid_command(kernel: str, threads: int, size_bytes: int, passes: int) -> l
 
 
 def likwid_bench(command: list[str], environment: Environment) -> float:
-    """Bytes per second of one run; 0 when this CPU has no such instructions."""
+    """Return the bytes per second of one run, or 0 when this CPU lacks the instructions."""
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     found = re.search(r"^MByte/s:\s+([\d.]+)", run.stdout, re.MULTILINE)
     return float(found[1]) * 1e6 if found else 0.0
 
 
 def kernels_of(families: tuple[str, ...]) -> list[str]:
-    """The kernels of double precision of some families, of all widths, plain and *_mem."""
+    """Return the double-precision kernels of these families, in all widths, plain and *_mem."""
     listing = subprocess.run(["likwid-bench", "-a"], check=True, capture_output=True, text=True)
     names = [line.split(" ")[0] for line in listing.stdout.splitlines()]
     return [n for n in names if n.split("_")[0] in families and "sp" not in n.split("_")]
@@ -84,7 +85,8 @@ def kernels_of(families: tuple[str, ...]) -> list[str]:
 def sweep(
     threads: int, size_bytes: int, kernels: Sequence[str], environment: Environment
 ) -> dict[str, float]:
-    """The rate of every kernel that may be the best beside one of ours."""
+    """Return the rate of every likwid-bench kernel that could be the best counterpart of one of
+    ours."""
     families = tuple({family for kernel in kernels for family in FAMILIES[kernel]})
     wait_until_idle()
     return {
@@ -95,7 +97,7 @@ def sweep(
 
 @dataclass
 class Row:
-    """Ours beside the best kernel of likwid-bench, pair by pair."""
+    """Our kernel and the best kernel of likwid-bench, pair by pair."""
 
     command: str
     likwid: list[str]
@@ -105,14 +107,14 @@ class Row:
 
     @classmethod
     def of(cls, entry: Entry) -> Self:
-        """What was saved of a row."""
+        """Return the row that a saved entry describes."""
         facts = {name: str(value) for name, value in entry.facts.items()}
         command, likwid = facts["command"].removeprefix("mem-bench "), facts["likwid_command"]
         columns = (entry.numbers("ours"), entry.numbers("theirs"))
         return cls(command, shlex.split(likwid), facts["likwid_sweep"], *columns)
 
     def take(self, pairs: int, environment: Environment) -> Iterator[None]:
-        """Take the pairs that are missing, one after another."""
+        """Take the missing pairs one after another."""
         runs = (
             partial(metric, self.command, METRIC),
             partial(likwid_bench, self.likwid, environment),
@@ -139,7 +141,7 @@ class Row:
 
 
 def begin(kernel: str, command: str, threads: int, rates: dict[str, float], size: int) -> Row:
-    """A row without pairs: beside the fastest of a sweep."""
+    """Return a row without pairs yet, against the fastest kernel of a sweep."""
     swept = {name: rates[name] for name in kernels_of(FAMILIES[kernel])}
     likwid = likwid_command(max(swept, key=swept.__getitem__), threads, size, PASSES)
     return Row(command, likwid, ", ".join(f"{name}={rate}" for name, rate in swept.items()))

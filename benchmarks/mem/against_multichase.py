@@ -2,8 +2,9 @@
 
 usage: python -m benchmarks.mem.against_multichase /path/of/multichase [PAIRS] (default: 7)
 
-multichase is google/multichase, built with its own Makefile. Like ours it goes through all nodes of
-64 bytes in one random order (-T as large as the memory: no locality), and it is asked for its mean.
+multichase is google/multichase, built with its own Makefile. Like ours it visits all nodes of 64
+bytes in one random order (-T as large as the memory, so there is no locality), and it is asked for
+its mean.
 """
 
 import os
@@ -29,7 +30,7 @@ from benchmarks.pairs import (
 SIZE_BYTES = 256 << 20
 NODE_BYTES = 64
 SECONDS = 1.0
-SAMPLES = 2  # of half a second each, after one that it drops
+SAMPLES = 2  # half a second each, after one that multichase drops
 METRIC = "access_time_s_mean"
 TARGET = Target("0.97 – 1.03", least=0.97, most=1.03)
 
@@ -42,7 +43,7 @@ def multichase_command(program: Path, pages: str) -> list[str]:
 
 
 def multichase(command: list[str]) -> float:
-    """Seconds an access, the mean of the samples."""
+    """Return the seconds for each access, as the mean of the samples."""
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return float(output.split()[-1]) * 1e-9
 

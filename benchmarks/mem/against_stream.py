@@ -6,10 +6,10 @@ STREAM is McCalpin's stream.c 5.10, its arrays at least four times all last-leve
 
     gcc -O3 -march=native -fopenmp -mcmodel=medium -DSTREAM_ARRAY_SIZE=136314880 stream.c -o stream
 
-Ours has arrays of the same size, in 4 KiB pages. gcc makes STREAM's copy a call of memcpy, and
-gives the others plain stores: so has ours. STREAM gives its best pass and the mean time of a pass,
-without the first; ours are a whole-run mean and the figure of the clean slices. The ratio that
-counts is mean over mean; that of our figure over STREAM's best pass stands beside it.
+Ours has arrays of the same size, in 4 KiB pages. gcc turns STREAM's copy into a call of memcpy and
+gives the others plain stores, so ours uses the same. STREAM reports its best pass and the mean time
+of a pass, without the first; ours reports a whole-run mean and the figure of the clean slices. The
+ratio that counts is mean over mean; the table also shows our figure over STREAM's best pass.
 """
 
 import os
@@ -42,13 +42,13 @@ from benchmarks.pairs import (
     print_row,
 )
 
-# With the stores of each.
+# Each kernel with the kind of stores that STREAM has in it.
 KERNELS = {"copy": "libc", "scale": "plain", "add": "plain", "triad": "plain"}
 PAGES = "4k"
 SECONDS = 0.5
 TARGET = Target("≥ 0.98, interval to 1.0", least=0.98, reach=1.0)
 
-# Bytes per second by kernel: the mean, and each tool's own figure.
+# By kernel, in bytes per second: the mean, and the figure that the tool itself gives.
 Rates = dict[str, tuple[float, float]]
 
 
@@ -68,7 +68,8 @@ def stream_output(program: Path, threads: int) -> str:
 
 
 def stream(program: Path, threads: int, elements: int) -> Rates:
-    """Of one run: the mean over its passes but the first, and the best one."""
+    """Run STREAM once and return, by kernel, the mean over all passes but the first, and the best
+    pass."""
     output = stream_output(program, threads)
     found = re.findall(r"^(\w+): +([\d.]+) +([\d.]+) +[\d.]+ +[\d.]+ *$", output, re.MULTILINE)
     rates = {}
@@ -79,7 +80,8 @@ def stream(program: Path, threads: int, elements: int) -> Rates:
 
 
 def elements_of(program: Path) -> int:
-    """The length of STREAM's arrays. Raise SystemExit when they are too small for this host."""
+    """Return the length of STREAM's arrays. Raise SystemExit when they are too small for this
+    host."""
     found = re.search(r"^Array size = (\d+)", stream_output(program, THREADS[-1]), re.MULTILINE)
     if not found:
         raise SystemExit(f"{program} does not print the size of its arrays: is it STREAM 5.10?")

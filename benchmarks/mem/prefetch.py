@@ -1,10 +1,10 @@
-"""What asking ahead for a line of each page is worth: our kernels with and without it, in pairs.
+"""The gain from prefetching a line of each page: our kernels with and without it, in pairs.
 
 usage: python -m benchmarks.mem.prefetch [PAIRS [4k|huge ...]]
 (default: 7 pairs, 4k and huge)
 
-One thread, whole-run means; streams, stores and width of the vectors are the best of each side.
-Where it misses its target, `best` goes without it.
+One thread, whole-run means; each side uses its best streams, stores and vector width. Where the
+gain misses its target, `best` does not prefetch.
 """
 
 import sys

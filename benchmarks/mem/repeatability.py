@@ -2,8 +2,8 @@
 
 usage: python -m benchmarks.mem.repeatability [SUITE] (default: quick)
 
-Each case is to differ by 5 % at most, or a verdict has to say that its trials are noisy. A case
-with any other verdict says nothing: it is to be repeated.
+Each case should differ by 5 % at most, or a verdict has to say that its trials are noisy. A case
+with any other verdict shows nothing and has to be repeated.
 """
 
 import subprocess
@@ -28,7 +28,8 @@ HOSTBENCH = ROOT / ".venv" / "bin" / "hostbench"
 
 
 def memory_part(suite: str, directory: Path) -> Path:
-    """A suite of the memory cases of another one, without peers."""
+    """Write the memory cases of a suite to a suite of their own, without peers, and return its
+    path."""
     tree = yaml.safe_load(find_suite(suite).read_text())
     cases = [case for case in tree["cases"] if case["workload"].startswith("mem.")]
     if not cases:
@@ -41,7 +42,7 @@ def memory_part(suite: str, directory: Path) -> Path:
 
 
 def measured(suite: Path, directory: Path) -> ResultDocument:
-    """The result of one quiet run."""
+    """Run the suite on the idle host and return the result."""
     wait_until_idle()
     run = subprocess.run(
         [HOSTBENCH, "run", suite, "--results", directory, "--json"],
@@ -54,7 +55,7 @@ def measured(suite: Path, directory: Path) -> ResultDocument:
 
 
 def entry(runs: tuple[CaseResult, ...]) -> dict[str, Any]:
-    """What the runs say of one case."""
+    """Return what the runs show about one case."""
     medians = [case.metrics[case.primary].statistics.median for case in runs]
     difference = max(medians) / min(medians) - 1
     verdicts = [case.verdict for case in runs]
@@ -67,13 +68,13 @@ def entry(runs: tuple[CaseResult, ...]) -> dict[str, Any]:
         "trials": [len(case.counted) for case in runs],
         "difference": difference,
         "verdicts": verdicts,
-        # None: neither held nor missed.
+        # None: the target is neither met nor missed.
         "met": holds if usable else None,
     }
 
 
 def columns(figures: list[dict[str, Any]]) -> dict[str, list[Value]]:
-    """What is kept of all cases: those of both runs in columns of their own."""
+    """Return the columns to save for all cases. Values of both runs get one column for each run."""
     kept: dict[str, list[Value]] = {
         name: [figure[name] for figure in figures] for name in ("case", "metric")
     }

@@ -1,4 +1,5 @@
-"""Runs mem-bench for the benchmarks of this directory, and looks at the pages of its peers."""
+"""Run mem-bench for the benchmarks of this directory, and check the pages of the tools compared
+with it."""
 
 import os
 import re
@@ -16,7 +17,7 @@ BANDWIDTH_KERNELS = ("copy", "scale", "add", "triad", "read", "write")
 ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3, "read": 1, "write": 1}
 THREADS = sorted({1, ALL_THREADS})
 ELEMENT_BYTES = 8
-# STREAM's rule: an array is at least so many times all last-level caches.
+# STREAM's rule: an array is at least this many times as large as all last-level caches.
 CACHES_LEAST = 4
 
 HUGE_SHARE_LEAST, SMALL_SHARE_MOST = 0.9, 0.02
@@ -24,17 +25,19 @@ LOOK_EVERY_S = 0.02
 
 
 def mem_bench(command: str) -> Events:
-    """The start and end events of one trial, e.g. of "copy --pages 4k": {"start": …, "end": …}."""
+    """Run one trial, such as "copy --pages 4k", and return its start and end events: {"start": …,
+    "end": …}."""
     return trial("mem", command)
 
 
 def metric(command: str, name: str) -> float:
-    """One metric of one trial."""
+    """Run one trial and return one of its metrics."""
     return float(mem_bench(command)["end"]["metrics"][name])
 
 
 def last_level_caches_bytes() -> int:
-    """All of this host's, by the larger of what the kernel and the C library say."""
+    """Return the size of all last-level caches of this host, the larger of what the kernel and the
+    C library report."""
     host = inventory()
     known = [cache for cache in host.caches if cache.type != "Instruction"]
     last = max((cache.level for cache in known), default=0)
@@ -45,16 +48,18 @@ def last_level_caches_bytes() -> int:
 
 
 def existing(path: str, source: str) -> Path:
-    """The file of a ready program that was given as an argument."""
+    """Return the path of a ready-built program given as an argument. Raise SystemExit when it is
+    not executable."""
     if not os.access(path, os.X_OK):
         raise SystemExit(f"{path} is no program: build it from {source} and give its path")
     return Path(path).resolve()
 
 
 def require_pages(pages: str, command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """The share of its largest mapping that a command has in huge pages, while it runs once.
+    """Run a command once and return the share of its largest mapping that is in huge pages.
 
-    Raise SystemExit when that is not what `pages`, 4k or huge, says: no equal comparison.
+    Raise SystemExit when the share does not fit `pages`, 4k or huge: the comparison would be
+    unequal.
     """
     share = _huge_share(command, environment)
     if share < HUGE_SHARE_LEAST if pages == "huge" else share > SMALL_SHARE_MOST:
@@ -66,7 +71,7 @@ def require_pages(pages: str, command: Sequence[str], environment: Mapping[str, 
 
 
 def _huge_share(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """Of the largest mapping when it is largest."""
+    """Return the share of huge pages in the largest mapping, at the moment when it is largest."""
     resident, huge = 0, 0
     with subprocess.Popen(
         command,
@@ -83,7 +88,8 @@ def _huge_share(command: Sequence[str], environment: Mapping[str, str]) -> float
 
 
 def _largest_mapping(pid: int) -> tuple[int, int]:
-    """Its resident kilobytes, and those in transparent huge pages; 0 when the process has gone."""
+    """Return the kilobytes of the largest mapping that are resident, and those in transparent huge
+    pages; both 0 when the process has ended."""
     try:
         text = Path("/proc", str(pid), "smaps").read_text()
     except OSError:

@@ -4,10 +4,10 @@ loopback and between two network namespaces.
 usage: python -m benchmarks.net.against_iperf3 [PAIRS] (default: 7)
 Needs iperf3 3.21 or newer (IPERF3 names its file) and, for the namespaces, root.
 
-Both figures are payload by the receiver's clock. Blocks, streams, congestion control, the way to
-send and the sizes of UDP's buffers are the same, every thread of either stands on a CPU of its own,
-in turn, and one second of each run of either is left out. What is sent over UDP and lost is no
-throughput.
+Both figures are payload by the receiver's clock; what is sent over UDP and lost does not count.
+Blocks, streams, congestion control, the way to send and the sizes of the UDP buffers are the same.
+Every thread of either tool is pinned to a CPU of its own, in turn, and one second of each run is
+left out.
 """
 
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ from benchmarks.pairs import (
 )
 
 SECONDS = 1
-# Named for both: with a system's bbr, rates would be those of its pacing.
+# Set for both tools: with a system that defaults to bbr, its pacing would determine the rates.
 CONGESTION = "cubic"
 BLOCK_BYTES, DATAGRAM_BYTES = 128 << 10, 1472
-# Of UDP, as ours have them by default. A host may allow less: iperf3 ends with an error there.
+# The size of our UDP buffers by default. On a host that allows less, iperf3 ends with an error.
 BUFFER_BYTES = 4 << 20
 LEVEL = Target("≥ 1.0", least=1.0)
 
@@ -46,21 +46,22 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For the table."""
+        """Return the name of the case in the table."""
         streams = "" if self.streams == 1 else f", {self.streams} streams"
         return self.ours.replace("--", "") + streams
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Of one run of either tool: byte/s that arrived, and the share that was lost."""
+    """The result of one run of either tool: bytes per second that arrived, and the share that was
+    lost."""
 
     bytes_per_second: float
     lost_ratio: float = 0.0
 
 
 def cases() -> Iterator[Case]:
-    """Plain copies, sendfile, datagrams by one and by many a call."""
+    """Yield the cases: plain copies, sendfile, datagrams one at a time and many in a call."""
     for path, zero_copy in (("copy", ()), ("sendfile", ("-Z",))):
         for streams in (1, 2, 4):
             theirs = ("-C", CONGESTION, "-l", str(BLOCK_BYTES), "-P", str(streams), *zero_copy)
@@ -72,7 +73,7 @@ def cases() -> Iterator[Case]:
 
 
 def run_ours(way: Way, case: Case, placement: Placement) -> Figure:
-    """One trial."""
+    """Run one trial of net-bench."""
     block = DATAGRAM_BYTES if case.ours.startswith("udp") else BLOCK_BYTES
     command = f"{case.ours} --block-bytes {block} --streams {case.streams} {placement.options}"
     metrics = way.net_bench(f"{command} --duration-s {SECONDS} --warmup-s 1")["end"]["metrics"]
@@ -80,7 +81,7 @@ def run_ours(way: Way, case: Case, placement: Placement) -> Figure:
 
 
 def run_theirs(way: Way, case: Case, placement: Placement) -> Figure:
-    """One run."""
+    """Run iperf3 once."""
     end = iperf3(way, placement, *case.theirs, seconds=SECONDS)
     received = end["sum_received"]
     lost: float = received.get("lost_percent", 0.0) / 100
@@ -88,7 +89,7 @@ def run_theirs(way: Way, case: Case, placement: Placement) -> Figure:
 
 
 def compare(way: Way, case: Case, pairs: int) -> tuple[Comparison, Entry]:
-    """The pairs, and what else is to be known of them."""
+    """Measure the pairs. Return their comparison and the entry to save."""
     placement = apart(case.streams)
     found = interleaved(
         pairs,

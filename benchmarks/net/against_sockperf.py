@@ -4,9 +4,10 @@ the loopback and between two network namespaces; and both ends spinning, against
 usage: python -m benchmarks.net.against_sockperf [PAIRS] (default: 11)
 Needs the Debian package sockperf and, for the namespaces, root.
 
-Both are medians of whole round trips of 14 bytes, the least that sockperf sends; by itself it
-tells half of one. CPUs are kept awake for both (as root): in a virtual machine, one that has gone
-to sleep takes several times a round trip to wake up, and who meets one is a matter of microseconds.
+Both figures are medians of whole round trips of 14 bytes, the least that sockperf sends; by default
+sockperf reports half a round trip. CPUs are kept awake for both (as root): in a virtual machine, a
+CPU that has gone to sleep takes several times a round trip to wake up, and microseconds decide
+which tool meets one.
 """
 
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ SPINNING_MOST_S = 13e-6
 
 @dataclass(frozen=True)
 class Case:
-    """A protocol and where its ends are."""
+    """A protocol and the placement of its two ends."""
 
     workload: str
     place: str
@@ -51,22 +52,22 @@ class Case:
 
     @property
     def tcp(self) -> bool:
-        """Else UDP."""
+        """Return whether the protocol is TCP; otherwise it is UDP."""
         return self.workload == "tcp_rr"
 
     def ours(self, way: Way, wait: str = "block") -> float:
-        """The median of a trial, in seconds."""
+        """Run a trial and return its median round trip in seconds."""
         command = f"{self.workload} --block-bytes {SOCKPERF_LEAST_BYTES} --wait {wait}"
         options = f"{self.placement.options} --duration-s {SECONDS} --warmup-s 0.5"
         found: float = way.net_bench(f"{command} {options}")["end"]["metrics"]["round_trip_s"]
         return found
 
     def theirs(self, way: Way) -> float:
-        """The median of a run, in seconds."""
+        """Run sockperf and return its median round trip in seconds."""
         return sockperf(way, self.placement, tcp=self.tcp, seconds=SECONDS)
 
     def facts(self, way: Way, wait: str) -> dict[str, object]:
-        """What is kept of it besides figures."""
+        """Return what is saved about the case besides its figures."""
         return {
             "way": way.name,
             "workload": self.workload,
@@ -77,14 +78,14 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Across cores, and on one."""
+    """Yield the cases: both ends on different CPUs, and both on one CPU."""
     for workload in ("tcp_rr", "udp_rr"):
         yield Case(workload, "two CPUs", apart())
         yield Case(workload, "one CPU", together())
 
 
 def blocking(way: Way, case: Case, pairs: int) -> Entry:
-    """A row of the table, and what is kept of it."""
+    """Measure a case, print its row of the table and return the entry to save."""
     found = interleaved(pairs, lambda: case.ours(way), lambda: case.theirs(way), disk=True)
     comparison = Comparison(
         BLOCKING, tuple(ours for ours, _ in found), tuple(theirs for _, theirs in found)
@@ -103,7 +104,7 @@ def blocking(way: Way, case: Case, pairs: int) -> Entry:
 
 
 def spinning(way: Way, case: Case, runs: int) -> Entry:
-    """The same of a case without a counterpart."""
+    """Measure a case with both ends spinning. It has no counterpart in sockperf, only a target."""
     found = [quietly_with_a_disk(case.ours, way, "spin") for _ in range(runs)]
     figure = spread(found)
     met = figure["median"] <= SPINNING_MOST_S
@@ -139,7 +140,7 @@ def main() -> None:
                 save("net/against_sockperf", figures, version=version)
         for case in cases():
             if case.placement.near == case.placement.far:
-                continue  # who spins keeps the other from the CPU
+                continue  # on one CPU, a spinning end would keep the other from running
             figures.append(spinning(found[0], case, pairs))
             save("net/against_sockperf", figures, version=version)
 

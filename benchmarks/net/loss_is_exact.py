@@ -1,13 +1,13 @@
-"""Whether udp_stream tells exactly which share was lost: behind a filter that drops every k-th
-datagram, and behind a token bucket on the way. As root.
+"""Does udp_stream report the exact share that was lost? Behind a filter that drops every k-th
+datagram, and behind a token bucket on the path. Needs root.
 
 usage: python -m benchmarks.net.loss_is_exact [RUNS] (default: 5 of each)
 
-The filter stands before the far end's socket, put there from outside while the ramp runs, and drops
-every datagram of the timed region whose number k divides: how many these are is known beforehand.
-The token bucket, of 100 Mbit/s, is a queue on the middle one of three hosts (network namespaces),
-and the kernel counts what it drops. Not counted are runs in which other packets were dropped as
-well: by the receiver's full buffer, or of the control connection in the bucket.
+The filter is attached to the far end's socket from outside during the ramp and drops every datagram
+of the timed region whose number is a multiple of k, so the loss is known beforehand. The token
+bucket, of 100 Mbit/s, is a queue on the middle one of three hosts (network namespaces), and the
+kernel counts what it drops. Runs in which other packets were dropped as well, by the receiver's
+full buffer or from the control connection in the bucket, are not counted.
 """
 
 import ctypes
@@ -37,19 +37,21 @@ OFFERED_MBIT = (200, 300)
 FILTERED_BYTES_PER_S = 30e6
 BUCKET = ("rate", "100mbit", "burst", "20kb", "limit", "100kb")
 RAMP_S, SECONDS = 1.0, 1.0
-# Until the far end has its socket; well before the ramp is over.
+# How long the far end may take to open its socket, in seconds; well before the ramp is over.
 FOUND_S = 0.8
 ATTEMPTS = 20
 
 SO_ATTACH_FILTER, PIDFD_GETFD = 26, 438
-# Of datagram and classic BPF: the UDP header has 8 bytes, then come number (64 bits), phase, mark.
+# Offsets in the datagram, and classic BPF codes. After the 8 bytes of the UDP header come the
+# number (64 bits), the phase and the mark.
 NUMBER_LOW, PHASE, TIMED = 8 + 4, 8 + 8, 1
 LOAD_LENGTH, LOAD_WORD, LOAD_BYTE, MODULO = 0x80, 0x20, 0x30, 0x94
 JUMP_EQUAL, RETURN = 0x15, 0x06
 
 
 def drops_every(k: int) -> bytes:
-    """A classic BPF program: drops a datagram of the timed region whose number k divides."""
+    """Return a classic BPF program that drops each datagram of the timed region whose number is a
+    multiple of k."""
     code = (
         (LOAD_LENGTH, 0, 0, 0),
         (JUMP_EQUAL, 0, 6, 8 + DATAGRAM_BYTES),
@@ -65,14 +67,15 @@ def drops_every(k: int) -> bytes:
 
 
 def attach(connection: socket.socket, code: bytes) -> None:
-    """Put the program before a socket."""
+    """Attach the program to a socket."""
     buffer = ctypes.create_string_buffer(code, len(code))
     fprog = struct.pack("HL", len(code) // 8, ctypes.addressof(buffer))
     connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
 
 
 def leads_to_socket(file: Path) -> bool:
-    """Of a process that opens and closes files meanwhile."""
+    """Return whether the descriptor of another process is a socket. That process may close it
+    meanwhile."""
     try:
         return str(file.readlink()).startswith("socket:")
     except FileNotFoundError:
@@ -80,7 +83,7 @@ def leads_to_socket(file: Path) -> bool:
 
 
 def sockets_of(pid: int) -> Iterator[socket.socket]:
-    """Of another process, as ours."""
+    """Yield copies of the sockets of another process."""
     libc = ctypes.CDLL(None, use_errno=True)
     process = os.pidfd_open(pid)
     try:
@@ -95,7 +98,7 @@ def sockets_of(pid: int) -> Iterator[socket.socket]:
 
 
 def data_socket(near_end: int) -> socket.socket:
-    """The far end's; it is a child of the near end's process."""
+    """Return the data socket of the far end, which is a child of the near end's process."""
     end_s = time.monotonic() + FOUND_S
     children = Path(f"/proc/{near_end}/task/{near_end}/children")
     while time.monotonic() < end_s:
@@ -109,7 +112,7 @@ def data_socket(near_end: int) -> socket.socket:
 
 
 def connected(found: socket.socket) -> bool:
-    """Whether it is bound to one peer."""
+    """Return whether the socket is connected to one peer."""
     try:
         found.getpeername()
     except OSError:
@@ -118,7 +121,7 @@ def connected(found: socket.socket) -> bool:
 
 
 def metrics_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """Of a trial that must end well."""
+    """Return the metrics of a trial. Raise SystemExit when it fails."""
     output, errors = process.communicate()
     if process.returncode:
         raise SystemExit(f"{process.args!r}: exit {process.returncode}: {errors.strip()}")
@@ -127,7 +130,7 @@ def metrics_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 
 def filtered_once(path: str, every: int, alone: Namespace) -> dict[str, int]:
-    """One run behind the filter: what was really lost, and what was told."""
+    """Run once behind the filter. Return what was really lost and what was reported."""
     command = (
         f"nsenter --net={alone.path} {program('net')} udp_stream --udp-path {path} "
         f"--block-bytes {DATAGRAM_BYTES} --rate {FILTERED_BYTES_PER_S:.0f} "
@@ -143,7 +146,7 @@ def filtered_once(path: str, every: int, alone: Namespace) -> dict[str, int]:
 
 
 def filtered(path: str, every: int) -> dict[str, int]:
-    """The same, and nothing was lost besides."""
+    """Repeat `filtered_once` until nothing else was lost."""
     for _ in range(ATTEMPTS):
         with namespaces.namespace() as alone:
             found = filtered_once(path, every, alone)
@@ -153,20 +156,20 @@ def filtered(path: str, every: int) -> dict[str, int]:
 
 
 def result(metrics: dict[str, Any], real: int) -> dict[str, int]:
-    """What is kept of a run."""
+    """Return the part of a run that is saved."""
     names = ("sent_datagrams", "received_datagrams", "lost_datagrams", "receiver_dropped_datagrams")
     return {**{name: metrics[name] for name in names}, "really_lost": real}
 
 
 def counter(namespace: Namespace, protocol: str, name: str) -> int:
-    """Of /proc/net/snmp in there."""
+    """Return a counter of /proc/net/snmp in the namespace."""
     lines = [line.split() for line in namespace.call("cat", "/proc/net/snmp").splitlines()]
     names, values = (line for line in lines if line[0] == f"{protocol}:")
     return int(values[names.index(name)])
 
 
 def queued(path: str, offered_mbit: int) -> dict[str, int]:
-    """One run through the token bucket."""
+    """Run once through the token bucket."""
     for _ in range(ATTEMPTS):
         with namespaces.chain() as (near, middle, far):
             middle.call("tc", "qdisc", "add", "dev", "out0", "root", "tbf", *BUCKET)
@@ -185,7 +188,7 @@ def queued(path: str, offered_mbit: int) -> dict[str, int]:
 
 
 def rows(runs: int) -> Iterator[tuple[str, str, list[dict[str, int]]]]:
-    """What drops, what is sent, and its runs."""
+    """Yield what drops datagrams, what is sent, and the runs."""
     for path in ("single", "mmsg"):
         for every in EVERY:
             found = [filtered(path, every) for _ in range(runs)]

@@ -1,5 +1,5 @@
-"""Runs net-bench, and iperf3 and sockperf beside it, between the two ends of one way: the loopback,
-or two network namespaces that a veth pair joins."""
+"""Run net-bench, and iperf3 and sockperf for comparison, between the two ends of a path: the
+loopback, or two network namespaces joined by a veth pair."""
 
 import json
 import os
@@ -19,18 +19,18 @@ from services.net.tests import namespaces
 from services.net.tests.namespaces import Namespace
 
 PORT = 5201
-# Until a server of another tool listens.
+# How long the server of another tool may take to listen, in seconds.
 READY_S = 5.0
-# Of iperf3: its threads are pinned in it.
+# The seconds that iperf3 leaves out at the start; its threads are pinned in this time.
 RAMP_S = 1.0
-# More than any run here takes.
+# Longer than any run here takes.
 TIMEOUT_S = 60.0
 GRANT = "duration_s=60 streams=64 bytes=0 rate=0 expiry_s=10"
 
 
 @dataclass(frozen=True)
 class Way:
-    """From the near end to the far end; a namespace of None is this process's own."""
+    """A path from the near end to the far end. A namespace of None is the one of this process."""
 
     name: str
     address: str
@@ -39,15 +39,15 @@ class Way:
     far: Namespace | None = None
 
     def at_near(self, *command: str) -> list[str]:
-        """A command for the near end's side."""
+        """Return the command as it runs on the near end's side."""
         return _inside(self.near, command)
 
     def at_far(self, *command: str) -> list[str]:
-        """A command for the far end's side."""
+        """Return the command as it runs on the far end's side."""
         return _inside(self.far, command)
 
     def net_bench(self, command: str) -> Events:
-        """One trial, e.g. of "tcp_rr --block-bytes 14"."""
+        """Run one trial, such as "tcp_rr --block-bytes 14"."""
         if self.far is None:
             return trial("net", command)
         with self._session() as session:
@@ -56,7 +56,8 @@ class Way:
 
     @contextmanager
     def _session(self) -> Iterator[int]:
-        """A far end on the other side, and a file that says how to reach it."""
+        """Start a far end on the other side, and yield a file that tells the near end how to reach
+        it."""
         token = secrets.token_hex(32)
         grant = f"bind={self.address} allowed={self.source} token={token} {GRANT}"
         granted = _file_of(grant)
@@ -93,7 +94,7 @@ LOOPBACK = Way("loopback", "127.0.0.1", "127.0.0.1")
 
 @contextmanager
 def ways() -> Iterator[tuple[Way, ...]]:
-    """The loopback and, as root, a veth pair with MTU 1500."""
+    """Yield the loopback and, as root, a veth pair with MTU 1500."""
     missing = namespaces.why_not()
     if missing:
         print(f"loopback only: {missing}", flush=True)
@@ -105,19 +106,20 @@ def ways() -> Iterator[tuple[Way, ...]]:
 
 @dataclass(frozen=True)
 class Placement:
-    """The CPUs of the two ends, of every tool alike."""
+    """The CPUs of the two ends, the same for every tool."""
 
     near: str
     far: str
 
     @property
     def options(self) -> str:
-        """Of net-bench."""
+        """Return the placement as options of net-bench."""
         return f"--cpus {self.near} --far-cpus {self.far}"
 
 
 def apart(streams: int = 1) -> Placement:
-    """A CPU for each stream of each end, or, where there are too few, all of them for both."""
+    """Give each stream of each end a CPU of its own, or both ends all CPUs where there are too
+    few."""
     cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
     if 2 * streams > len(cpus):
         return Placement(",".join(cpus), ",".join(cpus))
@@ -125,13 +127,13 @@ def apart(streams: int = 1) -> Placement:
 
 
 def together() -> Placement:
-    """Both ends on one CPU."""
+    """Put both ends on one CPU."""
     first = str(min(os.sched_getaffinity(0)))
     return Placement(first, first)
 
 
 def tool(name: str, variable: str) -> str:
-    """The file of another tool: what the environment says, else what is installed."""
+    """Return the path of another tool: from the environment variable, else the installed one."""
     found = os.environ.get(variable) or shutil.which(name)
     if not found:
         raise SystemExit(f"no {name}: install it, or set {variable} to its file")
@@ -142,7 +144,7 @@ def tool(name: str, variable: str) -> str:
 def server(
     way: Way, cpus: str, *command: str, port: int, udp: bool = False
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Another tool's server on the far end's side, once it listens."""
+    """Start another tool's server on the far end's side, and yield its process once it listens."""
     pinned = way.at_far("taskset", "-c", cpus, *command)
     with subprocess.Popen(pinned, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
@@ -153,7 +155,8 @@ def server(
 
 
 def _wait_for(way: Way, port: int, process: "subprocess.Popen[bytes]", *, udp: bool) -> None:
-    """Look at the kernel's list: a connection would be taken for the client's."""
+    """Wait until the server listens, according to the kernel's list of sockets. A test connection
+    would be taken for the client's."""
     sockets = way.at_far("ss", "--no-header", "-uan" if udp else "-ltn", f"sport = :{port}")
     end_s = time.monotonic() + READY_S
     while not subprocess.check_output(sockets):
@@ -168,7 +171,7 @@ def _wait_for(way: Way, port: int, process: "subprocess.Popen[bytes]", *, udp: b
 
 
 def iperf3(way: Way, placement: Placement, *options: str, seconds: float) -> dict[str, Any]:
-    """The `end` of its JSON output; a ramp of a second is left out, as ours is."""
+    """Return the `end` object of iperf3's JSON output. The ramp is left out, as in our runs."""
     file = tool("iperf3", "IPERF3")
     client = way.at_near("taskset", "-c", placement.near, file, "-c", way.address, "-p", str(PORT))
     listening = (file, "-s", "-1", "-B", way.address, "-p", str(PORT))
@@ -189,8 +192,8 @@ def iperf3(way: Way, placement: Placement, *options: str, seconds: float) -> dic
 
 
 def _pin_threads(process: int, cpus: str) -> None:
-    """Put its threads, one for each stream, on a CPU each in turn, as ours are. The first one waits
-    for what the other end has to say."""
+    """Pin the threads of iperf3, one for each stream, to one CPU each in turn, as ours are. The
+    first thread handles the control connection and is left alone."""
     choice = [int(cpu) for cpu in cpus.split(",")]
     threads = sorted(int(task.name) for task in Path("/proc", str(process), "task").iterdir())
     for index, thread in enumerate(threads[1:]):
@@ -198,7 +201,7 @@ def _pin_threads(process: int, cpus: str) -> None:
 
 
 def iperf3_version() -> str:
-    """As it tells it: "iperf 3.21 (cJSON 1.7.15)"."""
+    """Return the version as iperf3 prints it: "iperf 3.21 (cJSON 1.7.15)"."""
     said = subprocess.check_output([tool("iperf3", "IPERF3"), "--version"], text=True)
     return said.splitlines()[0]
 
@@ -212,8 +215,10 @@ SOCKPERF_LEAST_BYTES = 14
 def sockperf(
     way: Way, placement: Placement, *, tcp: bool, seconds: int, options: Sequence[str] = ()
 ) -> float:
-    """The median round trip of its ping-pong, in seconds. It is asked for whole round trips, for by
-    itself it tells half of them."""
+    """Return the median round trip of sockperf's ping-pong, in seconds.
+
+    It is asked for whole round trips; by default it reports half of one.
+    """
     file = tool("sockperf", "SOCKPERF")
     where = ["-i", way.address, "-p", str(SOCKPERF_PORT), *(["--tcp"] if tcp else []), *options]
     client = way.at_near("taskset", "-c", placement.near, file, "pp", *where, "--full-rtt")
@@ -232,6 +237,6 @@ def sockperf(
 
 
 def sockperf_version() -> str:
-    """As it tells it."""
+    """Return the version as sockperf prints it."""
     said = subprocess.check_output([tool("sockperf", "SOCKPERF"), "--version"], text=True)
     return said.splitlines()[0]

@@ -1,9 +1,9 @@
-"""What the control plane takes of a core while a trial runs: orchestrator, Redis, InfluxDB, the
-service that measures and three that do not, without containers.
+"""The share of a core that the control plane takes while a trial runs: orchestrator, Redis,
+InfluxDB, the service that measures and three that do not, without containers.
 
     python -m benchmarks.stack.control_plane [TRIALS]
 
-Starts all of it by itself; InfluxDB is the one that scripts/influxdb.sh builds, where it is there.
+Starts all of these itself; InfluxDB is the one that scripts/influxdb.sh builds, if it was built.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ from tests.stack.influx_server import SHIPPED_PROGRAM, WRITER, WRITER_PASSWORD, 
 
 TRIALS = 5
 IDLE = ("mem", "disk", "net")
-# The window begins so long after the trial and ends before it.
+# The measured window begins SETTLE_S after the start of the trial, lasts WINDOW_S and ends before
+# the trial does.
 SETTLE_S, WINDOW_S, REST_S = 2.0, 20.0, 3.0
 SPEC: dict[str, Any] = {
     "workload": "cpu.fma",
@@ -30,13 +31,14 @@ SPEC: dict[str, Any] = {
 
 
 def cpu_s(pid: int) -> float:
-    """The CPU time of all threads of a process so far, those that have ended too."""
-    # What clock_getcpuclockid(3) returns of another process.
+    """Return the CPU time that all threads of a process have used so far, including threads that
+    have ended."""
+    # The clock id that clock_getcpuclockid(3) returns for another process.
     return time.clock_gettime(~pid << 3 | 2)
 
 
 def shares(parts: dict[str, int]) -> dict[str, float]:
-    """The share of a core that each process takes of the next WINDOW_S."""
+    """Return the share of a core that each process takes during the next WINDOW_S."""
     before, from_s = {name: cpu_s(pid) for name, pid in parts.items()}, time.monotonic()
     time.sleep(WINDOW_S)
     seconds = time.monotonic() - from_s
@@ -44,7 +46,7 @@ def shares(parts: dict[str, int]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the spread of each part and of their sum, and keep the raw figures."""
+    """Print the spread of each part and of their sum, and save the raw figures."""
     trials = given_number(TRIALS)
     found: list[dict[str, float]] = []
     with contextlib.ExitStack() as stack:
@@ -68,7 +70,7 @@ def main() -> None:
         pids |= {"orchestrator": orchestrator.pid, "service": service.pid}
         for name in IDLE:
             pids[f"idle {name}"] = parts.host(orchestrator, subsystem=name).pid
-        # The first is not counted: InfluxDB is busy with itself for a while after its start.
+        # The first trial is not counted: InfluxDB is busy for a while after its start.
         for number in range(1 + trials):
             job = orchestrator.submit(**SPEC)
             service.wait_for_program()

@@ -1,5 +1,5 @@
-"""From the idle gate's word to the program's `start` event, and from one job's end to the next
-one's start.
+"""The time from the idle gate's decision to the program's `start` event, and from the end of one
+job to the start of the next.
 
     python -m benchmarks.stack.gate_to_start [JOBS]
 
@@ -22,7 +22,8 @@ SPEC = {
 
 
 def seconds(document: dict[str, Any]) -> float:
-    """Of one job: the gate's word stands in its record, the start in the program's own event."""
+    """Return the seconds from the gate's decision, which is in the record of the job, to the
+    program's start event."""
     case = document["cases"][0]
     gate = case["idle"]
     start = next(event for event in case["trials"][0]["events"] if event["event"] == "start")
@@ -30,7 +31,7 @@ def seconds(document: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    """Print the spread and keep the raw figures."""
+    """Print the spread and save the raw figures."""
     jobs = given_number(JOBS)
     with client() as api:
         found = [seconds(result(api, SPEC)) for _ in range(jobs)]

@@ -14,20 +14,20 @@ from hostbench.model.jobs import TERMINAL
 
 URL = os.environ.get("HOSTBENCH_URL", "http://127.0.0.1:8000")
 KEY_FILE = Path(os.environ.get("HOSTBENCH_API_KEY_FILE", "secrets/api_key"))
-# Asked rarely: a trial runs meanwhile.
+# Long, so that polling does not disturb the running trial.
 POLL_S = 1.0
 
 Job = dict[str, Any]
 
 
 def client(url: str = URL) -> httpx.Client:
-    """Speak to the orchestrator."""
+    """Return a client of the orchestrator."""
     headers = {"Authorization": f"Bearer {KEY_FILE.read_text().strip()}"}
     return httpx.Client(base_url=url, headers=headers, timeout=30.0)
 
 
 def submit(api: httpx.Client, spec: Job) -> str:
-    """The id of a new job."""
+    """Submit a job and return its id."""
     answer = api.post("/jobs", json=spec)
     if answer.status_code != httpx.codes.ACCEPTED:
         raise SystemExit(f"POST /jobs: {answer.status_code}: {answer.text}")
@@ -35,7 +35,7 @@ def submit(api: httpx.Client, spec: Job) -> str:
 
 
 def ended(api: httpx.Client, job: str) -> Job:
-    """The job once it has ended."""
+    """Wait until the job has ended and return it."""
     while True:
         view: Job = api.get(f"/jobs/{job}").raise_for_status().json()
         if view["state"] in TERMINAL:
@@ -44,7 +44,8 @@ def ended(api: httpx.Client, job: str) -> Job:
 
 
 def result(api: httpx.Client, spec: Job) -> Job:
-    """The result document of a job that is submitted and waited for."""
+    """Submit a job, wait for it and return its result document. Raise SystemExit when it does not
+    succeed."""
     job = submit(api, spec)
     view = ended(api, job)
     if view["state"] != "succeeded":

@@ -2,8 +2,9 @@
 
     python -m benchmarks.stack.submissions [QUEUED]
 
-Needs a running stack with nothing else to do, and `docker compose` for it. Open loop: a request is
-sent when it is due, whatever became of those before it, and its latency counts from then.
+Needs a running stack with nothing else to do, and `docker compose` for it. The loop is open: a
+request is sent when it is due, whether or not earlier ones were answered, and its latency counts
+from then.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ SHORT = {
 
 
 async def submissions(headers: httpx.Headers, count: int) -> list[float]:
-    """The latency of each of `count` requests, in seconds."""
+    """Send `count` requests and return the latency of each in seconds."""
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
     async with httpx.AsyncClient(base_url=URL, headers=headers, limits=limits, timeout=60) as api:
         started_s = time.perf_counter()
@@ -56,12 +57,13 @@ async def submissions(headers: httpx.Headers, count: int) -> list[float]:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The smallest value that `share` of all are not above."""
+    """Return the smallest value that at least this share of all values does not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 def orchestrator_bytes() -> int:
-    """Resident memory of the orchestrator's processes, as this host's kernel counts it."""
+    """Return the resident memory of the orchestrator's processes as this host's kernel counts
+    it."""
     command = ["docker", "compose", "top", "orchestrator"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     header = next(index for index, line in enumerate(lines) if "PID" in line.split())
@@ -76,7 +78,7 @@ def _resident_bytes(pid: str) -> int:
 
 
 def dispatches(api: httpx.Client, count: int) -> list[float]:
-    """From the end of a job to the start of the next one, in seconds, `count` times."""
+    """Return `count` times from the end of a job to the start of the next one, in seconds."""
     found: list[float] = []
     while len(found) < count:
         time.sleep(1.0)
@@ -91,14 +93,14 @@ def dispatches(api: httpx.Client, count: int) -> list[float]:
 
 
 def cancel_queued(api: httpx.Client) -> None:
-    """Leave nothing in the queue."""
+    """Cancel all queued jobs."""
     while jobs := api.get("/jobs", params={"state": "queued", "limit": 200}).json()["jobs"]:
         for job in jobs:
             api.delete(f"/jobs/{job['id']}")
 
 
 def main() -> None:
-    """Print the figures and keep them."""
+    """Print the figures and save them."""
     queued = given_number(QUEUED)
     with client() as api:
         holder = submit(api, HOLD)

@@ -23,13 +23,13 @@ RATE = "operations_per_second"
 
 
 def through_stack(api: httpx.Client) -> float:
-    """Operations per second of one trial of a job."""
+    """Return the operations per second of one trial of a job."""
     trial = result(api, SPEC)["cases"][0]["trials"][0]
     return float(trial["value"])
 
 
 def alone() -> float:
-    """The same of the program, started by hand in the service's image."""
+    """Run the program by hand in the service's image and return its operations per second."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in PARAMS.items()]
     command = ["docker", "compose", "run", "--rm", "--no-deps", "-T", "--entrypoint", "cpu-bench"]
     output = subprocess.run(
@@ -39,7 +39,7 @@ def alone() -> float:
 
 
 def main() -> None:
-    """Print the ratios and keep the raw figures."""
+    """Print the ratios and save the raw figures."""
     pairs = given_number(PAIRS)
     stack: list[float] = []
     program: list[float] = []

@@ -1,10 +1,10 @@
-"""Through how many Python files of hostbench a job walks, from POST to figure: the table of
-docs/architecture.md, "What a change touches".
+"""The number of Python files of hostbench that a job passes through from POST to figure: the table
+of docs/architecture.md, "What a change touches".
 
     python -m benchmarks.stack.walks [CHECKOUT]
 
-Starts an orchestrator and a service of this or another checkout, whose programs are built, with
-the Redis and InfluxDB of the tests (`make test` unpacks them), and measures the second of two
+Starts an orchestrator and a service of this or another checkout, whose programs have to be built,
+with the Redis and InfluxDB of the tests (`make test` unpacks them). Measures the second of two
 one-thread `cpu.clock` jobs, three times.
 """
 
@@ -32,7 +32,7 @@ PARAMS = {"threads": 1, "duration_s": 1}
 SPEC = {"workload": "cpu.clock", "params": PARAMS, "trials": 1, "idle_policy": "force"}
 WAIT_S, POINTS_S = 60.0, 3.0
 SERVERS = {"orchestrator", "hostbench.service"}
-# The process that makes a page, of this and of earlier checkouts.
+# The module of the process that makes a page, in this and in earlier checkouts.
 REPORTING = {
     "orchestrator.results.forms",
     "orchestrator.results.page",
@@ -44,21 +44,22 @@ WALKS = ("POST /jobs to the start", "end event to a point", "end event to a row 
 
 @dataclass(frozen=True)
 class Noted:
-    """What all processes noted: (time, file, thread) of calls, and times by mark."""
+    """The records of all processes: calls as (time, file, thread), and marks with their times."""
 
     command: list[str]
     calls: list[tuple[float, str, str]]
     marks: list[tuple[float, str]]
 
     def first(self, name: str, since: float) -> float:
-        """When something is first marked that begins with this name."""
+        """Return the time of the first mark that begins with `name`."""
         found = [at for at, mark in self.marks if mark.startswith(name) and at >= since]
         if not found:
             raise SystemExit(f"no {name} was noted; of these: {sorted(self.marks)}")
         return min(found)
 
     def files(self, since: float, until: float, without: str = "-") -> set[str]:
-        """Those in which a function ran meanwhile, on other threads than those named so."""
+        """Return the files in which a function ran in this time, leaving out threads whose name
+        begins with `without`."""
         return {
             file
             for at, file, thread in self.calls
@@ -67,7 +68,7 @@ class Noted:
 
 
 def start(checkout: Path, module: str, directory: Path, *arguments: str, **environment: str) -> Any:
-    """A process that notes."""
+    """Start a process that records its calls."""
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         env={
@@ -85,7 +86,7 @@ def start(checkout: Path, module: str, directory: Path, *arguments: str, **envir
 
 
 def wait_for_service(api: httpx.Client) -> None:
-    """Until the orchestrator answers and has a host."""
+    """Wait until the orchestrator answers and has a host."""
     until = time.monotonic() + WAIT_S
     while time.monotonic() < until:
         try:
@@ -98,8 +99,10 @@ def wait_for_service(api: httpx.Client) -> None:
 
 
 def wait_for(directory: Path, job: str) -> None:
-    """Until the job has its document and its points are written, which no call asks for: what
-    answers it would be noted, too."""
+    """Wait until the document of the job and its points are written.
+
+    This asks the files and not the API: the code that answers a request would be recorded, too.
+    """
     until = time.monotonic() + WAIT_S
     while not (directory / "results" / job / "result.json").exists():
         if time.monotonic() > until:
@@ -109,7 +112,7 @@ def wait_for(directory: Path, job: str) -> None:
 
 
 def measured(checkout: Path, directory: Path) -> tuple[int, int, int]:
-    """The files of each walk."""
+    """Return the number of files in each walk."""
     url, service = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
     with RedisServer(directory / "redis") as redis, InfluxServer(directory / "influx") as influx:
         influx.set_up()

@@ -2,11 +2,12 @@
 others: what was chosen on all of them might fit their accidents.
 
 usage: python -m benchmarks.trust.drift [FILE]
-Chosen are, for each class, the least drifts of rates and of times with which 95 % of the intervals
-hold the truth (of figures quiet and planted, and of what was delivered), and with which Wilson's
-interval of no cell of workload and disturbance lies below 95 % (of 23 figures, 19 are too few); and
-how many times the share that others took adds to the drift of what was delivered, one number for
-all classes: the one with the sharpest intervals.
+
+Chooses for each class the least drifts of rates and of times that meet two conditions. 95 % of the
+intervals hold the truth, counted separately for quiet figures, planted figures and what was
+delivered. And for no cell of workload and disturbance does Wilson's interval lie wholly below 95 %
+(19 of 23 figures are too few). Also chooses how many times the share that others took adds to the
+drift of what was delivered: one number for all classes, the one that gives the sharpest intervals.
 """
 
 import argparse
@@ -40,8 +41,8 @@ OF_SHARE = (0.0, 1.0, 2.0, 3.0, 4.0)
 
 @dataclass(frozen=True)
 class Seen:
-    """A figure with an interval: how far the logarithm of the truth is off, and half the interval
-    as the trials alone make it. `cell`: workload, disturbance and figure."""
+    """A figure with an interval. Its fields are the distance of the truth on a logarithmic scale,
+    and half the interval that the trials alone give. `cell` is workload, disturbance and figure."""
 
     kind: str
     cell: tuple[str, str, str]
@@ -52,12 +53,12 @@ class Seen:
 
     @property
     def pool(self) -> str:
-        """Which figures it is counted with."""
+        """Return the group of figures with which it is counted."""
         _, plant, figure = self.cell
         return figure if figure == "delivered" else f"{figure} {plant == QUIET}"
 
     def half(self, rule: "Rule") -> float:
-        """Half the interval under a rule."""
+        """Return half the interval under a rule."""
         workload, _, figure = self.cell
         drift = rule.times if workload in LATENCIES else rule.rates
         of_share = rule.of_share * self.shared_ratio if figure == "delivered" else 0.0
@@ -66,7 +67,8 @@ class Seen:
 
 @dataclass(frozen=True)
 class Rule:
-    """The drift of rates and of times in a class, and what the share of others adds."""
+    """The drift of rates and of times in a class, and what the share that others took adds to
+    it."""
 
     rates: float
     times: float
@@ -74,7 +76,7 @@ class Rule:
 
 
 def seen(file: Path) -> Iterator[Seen]:
-    """Every figure that has an interval and a truth."""
+    """Yield every figure that has an interval and a known truth."""
     rows = load(file)
     for row, (figure, low, high, drift) in itertools.product(rows, INTERVALS):
         if figure == "value" and row["verdict"] not in USABLE:
@@ -93,13 +95,13 @@ def seen(file: Path) -> Iterator[Seen]:
 
 
 def held(found: Iterable[Seen], rule: Rule) -> tuple[int, int]:
-    """How many intervals hold the truth, and of how many."""
+    """Return how many intervals hold the truth, and out of how many."""
     inside = [one.off <= one.half(rule) for one in found]
     return sum(inside), len(inside)
 
 
 def grouped(found: Iterable[Seen], by: str) -> Iterator[list[Seen]]:
-    """Those of each cell, or pool."""
+    """Yield the figures of each cell, or of each pool."""
     groups: defaultdict[object, list[Seen]] = defaultdict(list)
     for one in found:
         groups[getattr(one, by)].append(one)
@@ -107,12 +109,12 @@ def grouped(found: Iterable[Seen], by: str) -> Iterator[list[Seen]]:
 
 
 def cells(found: Sequence[Seen], rule: Rule) -> list[tuple[str, int, int]]:
-    """Each cell, how many of its intervals hold the truth, and of how many."""
+    """Return each cell, how many of its intervals hold the truth, and out of how many."""
     return [(", ".join(own[0].cell), *held(own, rule)) for own in grouped(found, "cell")]
 
 
 def holds(found: Sequence[Seen], rule: Rule) -> bool:
-    """Whether a rule does what is asked of it."""
+    """Return whether a rule meets the requirements on all pools and cells."""
     counts = [held(own, rule) for own in grouped(found, "pool")]
     return all(inside >= COVERED_LEAST * of for inside, of in counts) and all(
         wilson(inside, of)[1] >= COVERED_LEAST for _, inside, of in cells(found, rule)
@@ -120,7 +122,8 @@ def holds(found: Sequence[Seen], rule: Rule) -> bool:
 
 
 def least_rule(found: Sequence[Seen], of_share: float) -> Rule | None:
-    """The least drifts that hold, in sum; None: not even the largest do."""
+    """Return the drifts with the least sum that meet the requirements, or None when not even the
+    largest do."""
     has_times = any(one.cell[0] in LATENCIES for one in found)
     pairs = itertools.product(DRIFTS, DRIFTS if has_times else (0.0,))
     rules = [Rule(rates, times, of_share) for rates, times in sorted(pairs, key=sum)]
@@ -128,7 +131,7 @@ def least_rule(found: Sequence[Seen], of_share: float) -> Rule | None:
 
 
 def chosen(found: Sequence[Seen]) -> dict[str, Rule]:
-    """The rule of each class; all with the same `of_share`."""
+    """Return the rule of each class; all have the same `of_share`."""
     best: tuple[float, dict[str, Rule]] = (math.inf, {})
     for of_share in OF_SHARE:
         rules, widths = {}, []
@@ -145,7 +148,7 @@ def chosen(found: Sequence[Seen]) -> dict[str, Rule]:
 
 
 def todays() -> dict[str, Rule]:
-    """The rules that jobs are judged by."""
+    """Return the rules by which jobs are judged now."""
     names = dict(zip(kinds(), ("cpu", "mem", "disk", "net"), strict=True))
     usual = {kind: find_subsystem(name).guest_spread for kind, name in names.items()}
     return {
@@ -155,7 +158,8 @@ def todays() -> dict[str, Rule]:
 
 
 def main() -> None:
-    """Print which rules are chosen, and what they hold in rounds that did not choose them."""
+    """Print the chosen rules, and how well they hold in the rounds that were not used to choose
+    them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path, nargs="?", default=RAW)
     found = list(seen(parser.parse_args().file))

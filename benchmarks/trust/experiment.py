@@ -3,12 +3,13 @@ between them, so that the truth of the same minutes is known.
 
 usage: python -m benchmarks.trust.experiment [--rounds N] [--short] [--again]
            [--plant NAME] [--workload NAME] [--file FILE]
-Twenty rounds, some hour and a half on two CPUs; --short: four, twenty minutes. In each round every
-disturbance is planted once, with a quiet job before each two. What was measured is kept job by job
-and counts when it is started again, unless --again; the documents of the jobs stay in build/trust.
-A part of it, to try a rule: these disturbances and workloads alone (both options several times),
-in a file of its own (--file).
-Needs stress-ng; a quota needs root. The table is made by python -m benchmarks.trust.table.
+
+Measures twenty rounds, which takes about an hour and a half on two CPUs; with --short, four rounds
+in twenty minutes. Each round plants every disturbance once, with a quiet job before every two. Each
+job is saved when it ends, and a later call continues from there unless --again is given. The
+documents of the jobs stay in build/trust. To try a rule on a part of the experiment, name the
+disturbances and workloads to measure (--plant and --workload, each several times) and a file of its
+own (--file). Needs stress-ng; a quota needs root. python -m benchmarks.trust.table makes the table.
 """
 
 import argparse
@@ -31,14 +32,14 @@ from hostbench.judge.figure import WHOLE_RUN
 from hostbench.model.result import CaseResult, ResultDocument
 
 ROUNDS, ROUNDS_SHORT = 20, 4
-# No more trials than the suite quick has.
+# As many trials as the suite quick has at most.
 SUITE = """
 name: trust
 idle: {policy: force, per: suite}
 repeats: {min_trials: 3, max_trials: 4, max_time_s: 30}
 cases:
 """
-# One or two of each kind of resource.
+# One or two cases for each kind of resource.
 CASES = {
     "cpu.fma": "{dtype: fp64, threads: 2, duration_s: 0.5}",
     "cpu.add_sub": "{dtype: int32, threads: 2, duration_s: 0.5}",
@@ -53,11 +54,12 @@ FIELDS = (
     *("value", "low", "high", "undisturbed", "delivered", "delivered_low", "delivered_high"),
     *("delivered_ratio", "least_difference_ratio", "condition", "share", "culprit", "n"),
     *("delivered_n", "slowest", "drift_ratio", "delivered_drift_ratio", "shared_ratio"),
-    # Trial by trial, what intervals and conditions are made of: figure, what was delivered, what
-    # others used of the CPUs' time by the kernel's count; and which trials count.
+    # One value for each trial, from which intervals and conditions are computed: the figure, what
+    # was delivered, the CPU time that others used by the kernel's count, and whether the trial
+    # counts.
     *("trials", "delivered_trials", "used", "counted"),
 )
-# Workloads whose figure is a time: of these less is better.
+# Workloads whose figure is a time: less is better.
 LATENCIES = ("mem.pointer_chase", "net.tcp_rr")
 RAW = file_of("trust/jobs", maker())
 DOCUMENTS = BENCHMARKS.parent / "build/trust"
@@ -67,7 +69,7 @@ QUIET = "none"
 
 @dataclass(frozen=True)
 class Plant:
-    """A disturbance: what runs meanwhile, the word for it, and the name of its culprit."""
+    """A disturbance: what runs meanwhile, the word expected for it, and the name of its culprit."""
 
     name: str
     condition: str
@@ -77,7 +79,7 @@ class Plant:
 
 @contextlib.contextmanager
 def beside(*arguments: str) -> Iterator[Path | None]:
-    """A stress-ng with these arguments until this is left."""
+    """Run stress-ng with these arguments while the context is open."""
     command = ["stress-ng", "--quiet", "--temp-path", tempfile.gettempdir(), *arguments]
     with subprocess.Popen(command, start_new_session=True) as process:
         time.sleep(SETTLE_S)
@@ -90,13 +92,13 @@ def beside(*arguments: str) -> Iterator[Path | None]:
 
 @contextlib.contextmanager
 def nothing() -> Iterator[Path | None]:
-    """The host as it is."""
+    """Leave the host as it is."""
     yield None
 
 
 @contextlib.contextmanager
 def quota(share: float) -> Iterator[Path | None]:
-    """A control group that gets this share of one CPU for each there is; its file of members."""
+    """Yield the member file of a control group that gets this share of each CPU."""
     period_us = 100_000
     first = Path("/sys/fs/cgroup/cpu")
     old = first.is_dir()
@@ -131,7 +133,8 @@ PLANTS = (
 def job(
     suite: Path | str, members: Path | None, *options: str, documents: Path | None = DOCUMENTS
 ) -> tuple[int, float, Sequence[CaseResult]]:
-    """The exit code of one run, its seconds, and its cases; its document is kept in `documents`."""
+    """Run a suite. Return the exit code, the seconds that it took and its cases; keep the document
+    in `documents`."""
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as results:
         command = [sys.executable, "-m", "hostbench", "run", str(suite), "--json", "--no-report"]
@@ -153,7 +156,7 @@ def job(
 
 
 def row_of(case: CaseResult) -> dict[str, Any]:
-    """What is kept of a case."""
+    """Return what is saved of a case."""
     figure, delivered, condition = case.figure, case.delivered, case.condition
     interval, given = figure and figure.interval, delivered and delivered.interval
     trials = [trial.value for trial in case.trials if trial.value]
@@ -177,14 +180,15 @@ def row_of(case: CaseResult) -> dict[str, Any]:
         "drift_ratio": figure and figure.drift_ratio,
         "delivered_drift_ratio": delivered and delivered.drift_ratio,
         "shared_ratio": condition and condition.shared_ratio,
-        # Of the figures of single trials: whether something took the host from one of them.
+        # The slowest single trial: it shows whether something took the host from one of them.
         "slowest": (max if case.workload in LATENCIES else min)(trials, default=None),
         **by_trial(case),
     }
 
 
 def by_trial(case: CaseResult) -> dict[str, str]:
-    """What intervals and conditions are made of, a value a trial; `-` where a trial has none."""
+    """Return the values from which intervals and conditions are computed, one for each trial; `-`
+    where a trial has none."""
     direction = "lower" if case.workload in LATENCIES else "higher"
     whole_run = f"{case.primary}{WHOLE_RUN[direction]}"
     seen = [others_of(trial) for trial in case.trials]
@@ -207,7 +211,7 @@ def by_trial(case: CaseResult) -> dict[str, str]:
 
 
 def measured(suite: Path, number: int, plant: Plant) -> list[dict[str, Any]] | None:
-    """The rows of one job; None: it cannot be planted here."""
+    """Run one job and return its rows, or None when the disturbance cannot be planted here."""
     began = {"round": number, "plant": plant.name, "time_unix_s": round(time.time())}
     try:
         with plant.begin() as members:
@@ -220,7 +224,7 @@ def measured(suite: Path, number: int, plant: Plant) -> list[dict[str, Any]] | N
 
 
 def options() -> argparse.Namespace:
-    """What is to be measured."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
     parser.add_argument("--short", action="store_true", help=f"{ROUNDS_SHORT} rounds")
@@ -233,8 +237,10 @@ def options() -> argparse.Namespace:
 
 
 def begin(file: Path, *, again: bool) -> tuple[list[str], set[tuple[int, str]]]:
-    """The columns of a file, which is made if there is none, and what it has: round and
-    disturbance. A file keeps the columns it was begun with."""
+    """Return the columns of the file and the rounds and disturbances that it already has.
+
+    The file is made when there is none. An existing file keeps its columns.
+    """
     if again or not file.exists():
         file.parent.mkdir(exist_ok=True, parents=True)
         head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items() if value)
@@ -245,7 +251,7 @@ def begin(file: Path, *, again: bool) -> tuple[list[str], set[tuple[int, str]]]:
 
 
 def main() -> None:
-    """Run what is left of the rounds."""
+    """Run the rounds that are missing."""
     arguments = options()
     rounds = ROUNDS_SHORT if arguments.short else arguments.rounds
     columns, done = begin(arguments.file, again=arguments.again)

@@ -1,10 +1,11 @@
 """Are the words of the suite quick right over hours, and does it end in time under load?
 
 usage: python -m benchmarks.trust.quick [--idle N] [--planted N] [--peers] [--table]
-Runs quick N times on the idle host (ten), 20 minutes apart at least, and N times (twenty) beside
-the disturbances of benchmarks.trust.experiment in turn, which fill the time between. Every run is
-kept and counts when this is started again. The table is printed at the end; --table: that alone.
---peers: each run measures the tools beside ours that the suite names, too.
+
+Runs quick N times (ten) on the idle host, at least 20 minutes apart, and N times (twenty) under the
+disturbances of benchmarks.trust.experiment in turn, in the time between. Every run is saved, and a
+later call continues from there. The tables are printed at the end; with --table, nothing else is
+done. With --peers, each run also measures the other tools that the suite names.
 """
 
 import argparse
@@ -33,27 +34,27 @@ CASE_FIELDS = (
     *("delivered_ratio", "reason"),
 )
 FIELDS = (*JOB_FIELDS, *CASE_FIELDS)
-# `--peers`, as the column `peers` has it: those of the suite's own choice, or none.
+# Values of the column `peers`: those that the suite names, or none.
 SUITES, NONE = "suite", "none"
-# A figure that moved can be told from one that did not from so many runs on.
+# From this many runs on, a figure that moved can be told from one that did not.
 LEAST_RUNS = 3
 Row = dict[str, str]
 
 
 def options(peers: str) -> tuple[str, ...]:
-    """What `hostbench run` and `hostbench plan` get."""
+    """Return the options of `hostbench run` and `hostbench plan`."""
     return () if peers == SUITES else (f"--peers={peers}",)
 
 
 def estimate_s(peers: str) -> float:
-    """The longest time that the plan of quick promises on this host."""
+    """Return the longest time that the plan of quick promises on this host, in seconds."""
     command = [sys.executable, "-m", "hostbench", "plan", "quick", "--json", *options(peers)]
     plan = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return float(plan["estimate"]["high_s"])
 
 
 def measured(plant: Plant, peers: str, promised_s: float) -> list[dict[str, Any]]:
-    """The rows of one run of quick beside a disturbance."""
+    """Run quick once under a disturbance and return its rows."""
     began = {"plant": plant.name, "time_unix_s": round(time.time()), "peers": peers}
     with plant.begin() as members:
         exit_code, took_s, cases = job("quick", members, *options(peers))
@@ -69,7 +70,7 @@ def measured(plant: Plant, peers: str, promised_s: float) -> list[dict[str, Any]
 
 
 def load() -> list[Row]:
-    """What was measured so far, a row a case."""
+    """Return the rows measured so far, one for each case."""
     if not RAW.exists():
         return []
     lines = [line for line in RAW.read_text().splitlines() if not line.startswith("#")]
@@ -77,20 +78,20 @@ def load() -> list[Row]:
 
 
 def jobs(measured_rows: Sequence[Row]) -> list[Row]:
-    """The first row of each run."""
+    """Return the first row of each run."""
     return list({row["time_unix_s"]: row for row in reversed(measured_rows)}.values())[::-1]
 
 
 @dataclass
 class Left:
-    """What is still to be run."""
+    """The runs that are still missing."""
 
     idle: int
     planted: list[Plant]
     last_idle_s: float
 
     def wait_s(self) -> float:
-        """How long until the next run on the idle host may begin."""
+        """Return how many seconds to wait before the next run on the idle host."""
         return max(0.0, self.last_idle_s + APART_S - time.time())
 
     def __iter__(self) -> Iterator[Plant]:
@@ -106,7 +107,7 @@ class Left:
 
 
 def left(idle: int, planted: int) -> Left:
-    """The runs that are missing of `idle` and `planted`."""
+    """Return the missing runs out of `idle` and `planted`."""
     done = jobs(load())
     quiet = [float(run["time_unix_s"]) for run in done if run["plant"] == QUIET]
     turn = list(itertools.islice(itertools.cycle(PLANTS[1:]), planted))
@@ -114,14 +115,16 @@ def left(idle: int, planted: int) -> Left:
 
 
 def is_steady(workload: str, values: Sequence[float]) -> bool:
-    """Whether all figures of a case stay as near to their median as its class does on a guest."""
+    """Return whether all figures of a case are as near to their median as is usual for their class
+    on a guest."""
     within = find_subsystem(workload.partition(".")[0]).guest_spread.half_width_ratio
     middle = statistics.median(values)
     return all(abs(value / middle - 1) <= within for value in values)
 
 
 def print_words(idle: Sequence[Row]) -> None:
-    """Of cases whose figures stay within their target and of those that do not: what was said."""
+    """Print the words for cases whose figures stay within their target, and for those whose figures
+    do not."""
     cases: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in idle:
         if row["verdict"] in USABLE:
@@ -150,7 +153,7 @@ def print_words(idle: Sequence[Row]) -> None:
 
 
 def print_runs(runs: Sequence[Row]) -> None:
-    """How long the runs took beside what their plan promises, and how they ended."""
+    """Print how long the runs took compared with their plan, and how they ended."""
     print("| beside | runs | exit 0 | took | longest, of the plan's longest |")
     print("|---|---|---|---|---|")
     for name in dict.fromkeys((run["plant"], run["peers"]) for run in runs):
@@ -174,7 +177,7 @@ def print_tables() -> None:
 
 
 def main() -> None:
-    """Run what is left, then print the tables."""
+    """Run what is missing, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--idle", type=int, default=10, metavar="N")
     parser.add_argument("--planted", type=int, default=20, metavar="N")

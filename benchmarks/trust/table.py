@@ -19,7 +19,7 @@ from hostbench.judge.figure import delivered_drift
 from hostbench.judge.statistics import CLASS_DEGREES_MOST, student_quantile
 from hostbench.model.registry import find_subsystem
 
-# The truth of a moment is the median of so many quiet jobs, the nearest ones.
+# The truth at a time is the median of this many quiet jobs nearest to it.
 NEIGHBOURS = 16
 CLASSES = {
     "cpu.fma": "registers",
@@ -30,21 +30,23 @@ CLASSES = {
     "net.tcp_stream": "network",
     "net.tcp_rr": "network",
 }
-# Figures that may be used.
+# Verdicts whose figures may be used.
 USABLE = ("clean", "noisy")
-# What is said of a host on which nothing was planted. What the hypervisor takes is counted by the
-# kernel; these are inferred.
+# Conditions that are false alarms on a host where nothing was planted. The kernel counts what the
+# hypervisor takes; these conditions are inferred.
 ALARMS = ("shared", "throttled", "quota")
-# A disturbance that leaves a case more than this share of what a quiet host delivers took nothing.
+# A disturbance is not felt by a case that still delivers more than this share of what a quiet host
+# delivers.
 FELT_RATIO = 0.97
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-# Of a normal value, to either side with 95 %.
+# Half-width of the 95 % interval of a normal value, in standard deviations.
 Z = 1.96
 CELL_LEAST_RATIO = 17 / 20
-# A cell of workload and disturbance with fewer figures says nothing of their spread.
+# A cell of workload and disturbance with fewer figures is too small to show their spread.
 CELL_LEAST = 8
 Row = dict[str, Any]
-# Of the truth from a figure, in half-widths of its interval, and the interval's degrees of freedom.
+# The distance of the truth from a figure in half-widths of its interval, and the degrees of freedom
+# of the interval.
 Distance = tuple[float, int]
 NUMBERS = (
     *("value", "low", "high", "delivered", "delivered_low", "delivered_high", "time_unix_s"),
@@ -55,12 +57,13 @@ INTERVALS = (
     ("value", "low", "high", "drift_ratio"),
     ("delivered", "delivered_low", "delivered_high", "delivered_drift_ratio"),
 )
-# A trial this much slower than its neighbours bears out that something took the host from it.
+# A trial slower than this share of the neighbouring jobs confirms that something took the host from
+# it.
 SLOW_RATIO = 0.95
 
 
 def load(path: Path) -> list[Row]:
-    """The rows of the cases, in the order they ran."""
+    """Return the rows of the cases in the order they ran."""
     lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
     found: list[Row] = list(csv.DictReader(lines))
     for row in found:
@@ -72,9 +75,12 @@ def load(path: Path) -> list[Row]:
 
 
 def judge_by_todays_rule(row: Row) -> None:
-    """Rounds that were judged with another drift than a job would be today get intervals with that
-    of today: half of one is the root of the squares of its trials' part and the drift's. And they
-    are noisy when that is wider than what is usual today."""
+    """Judge rounds that were measured under an older drift by the drift of today.
+
+    Half an interval is the root of the sum of the squares of its trials' part and its drift part;
+    the drift part is replaced. A figure is noisy when its new interval is wider than is usual
+    today.
+    """
     if row["shared_ratio"] is None:
         row["shared_ratio"] = float(row["share"] or 0) if row["condition"] == "shared" else 0.0
     if row["delivered_drift_ratio"] is None:
@@ -94,18 +100,19 @@ def judge_by_todays_rule(row: Row) -> None:
 
 
 def trials_part(row: Row, low: str, high: str, drift: str) -> float:
-    """Half the logarithmic interval as the trials alone make it."""
+    """Return half the interval that the trials alone give, on a logarithmic scale."""
     half = math.log(row[high] / row[low]) / 2
     return math.sqrt(max(0.0, half**2 - (Z * (row[drift] or 0.0)) ** 2))
 
 
 def half_width_ratio(row: Row) -> float:
-    """Half the interval of a figure, as a share of it."""
+    """Return half the interval of a figure, as a share of the figure."""
     return float((row["high"] - row["low"]) / 2 / row["value"])
 
 
 def truth(row: Row, rows: Sequence[Row], field: str, plant: str) -> float | None:
-    """The median of `field` over the neighbouring jobs under `plant`, without the row itself."""
+    """Return the median of `field` over the neighbouring jobs under `plant`, without the row
+    itself, or None with fewer than three."""
     alike = [
         one
         for one in rows
@@ -121,7 +128,8 @@ def truth(row: Row, rows: Sequence[Row], field: str, plant: str) -> float | None
 
 
 def distances(rows: Iterable[Row], everything: Sequence[Row], figure: str) -> Iterator[Distance]:
-    """How far the truth is from each figure that has an interval; `figure`: value or delivered."""
+    """Yield the distance of the truth from each figure that has an interval; `figure` is "value" or
+    "delivered"."""
     low, high, n = (
         ("low", "high", "n")
         if figure == "value"
@@ -136,7 +144,7 @@ def distances(rows: Iterable[Row], everything: Sequence[Row], figure: str) -> It
 
 
 def coverage(found: Iterable[Distance], level: float = 0.95) -> tuple[int, int]:
-    """How many intervals of this level hold the truth, and of how many."""
+    """Return how many intervals of this level hold the truth, and out of how many."""
     inside = of = 0
     for distance, degrees in found:
         of += 1
@@ -146,7 +154,7 @@ def coverage(found: Iterable[Distance], level: float = 0.95) -> tuple[int, int]:
 
 
 def wilson(inside: int, of: int) -> tuple[float, float]:
-    """Wilson's interval of a share, with 95 %."""
+    """Return Wilson's 95 % interval of a share."""
     z, p = Z, inside / of
     middle = (p + z * z / (2 * of)) / (1 + z * z / of)
     half = z * ((p * (1 - p) / of + z * z / (4 * of * of)) ** 0.5) / (1 + z * z / of)
@@ -154,7 +162,7 @@ def wilson(inside: int, of: int) -> tuple[float, float]:
 
 
 def share(inside: int, of: int) -> str:
-    """`96.7 % (93 to 99) of 120`, with Wilson's interval."""
+    """Return a share with Wilson's interval, such as `96.7 % (93 to 99) of 120`."""
     if not of:
         return "-"
     low, high = wilson(inside, of)
@@ -162,7 +170,7 @@ def share(inside: int, of: int) -> str:
 
 
 def errors(rows: Iterable[Row], everything: Sequence[Row]) -> list[float]:
-    """How far figures that may be used are from the truth, as shares of it."""
+    """Return how far usable figures are from the truth, as shares of it."""
     return [
         abs(row["value"] / true - 1)
         for row in rows
@@ -173,24 +181,25 @@ def errors(rows: Iterable[Row], everything: Sequence[Row]) -> list[float]:
 
 
 def error_words(found: Sequence[float]) -> str:
-    """`0.4 % (2.1 % most)`."""
+    """Return the median and the largest error, such as `0.4 % (2.1 % most)`."""
     if not found:
         return "none usable"
     return f"{100 * statistics.median(found):.1f} % ({100 * max(found):.1f} % most)"
 
 
 def of_class(rows: Iterable[Row], kind: str) -> list[Row]:
-    """The rows of a class of resource."""
+    """Return the rows of a class of resource."""
     return [row for row in rows if row["class"] == kind]
 
 
 def kinds() -> list[str]:
-    """The classes of resource."""
+    """Return the classes of resource."""
     return list(dict.fromkeys(CLASSES.values()))
 
 
 def print_coverage(rows: Sequence[Row]) -> None:
-    """What share of the intervals hold the truth, by class; of figures called clean or noisy."""
+    """Print by class which share of the intervals holds the truth, for figures called clean or
+    noisy."""
     print(
         "| class | figure, quiet | figure, planted | delivered | half-width / half the range "
         "| the same, delivered | half-width of 19 in 20, quiet |"
@@ -216,7 +225,8 @@ def print_coverage(rows: Sequence[Row]) -> None:
 
 
 def print_poor_cells(rows: Sequence[Row]) -> None:
-    """The cells of workload and disturbance where fewer than 17 of 20 intervals hold the truth."""
+    """Print the cells of workload and disturbance where fewer than 17 of 20 intervals hold the
+    truth."""
     poor = []
     for workload, plant in itertools.product(CLASSES, PLANTS):
         own = [row for row in rows if (row["workload"], row["plant"]) == (workload, plant.name)]
@@ -229,9 +239,12 @@ def print_poor_cells(rows: Sequence[Row]) -> None:
 
 
 def sharpness(rows: Sequence[Row], figure: str, low: str, high: str) -> str:
-    """The median half-width of the intervals of a figure over half the range that holds 95 % of the
-    figures, each beside the median of its workload under its disturbance; the median over the
-    workloads."""
+    """Return the median half-width of the intervals divided by half the range that holds 95 % of
+    the figures.
+
+    Each figure is taken relative to the median of its workload under its disturbance. The result is
+    the median over the workloads.
+    """
     ratios = []
     for workload in dict.fromkeys(row["workload"] for row in rows):
         off, widths = [], []
@@ -256,7 +269,7 @@ def sharpness(rows: Sequence[Row], figure: str, low: str, high: str) -> str:
 
 
 def print_quiet(rows: Sequence[Row]) -> None:
-    """What is said of a host on which nothing was planted."""
+    """Print the words for a host on which nothing was planted."""
     print(
         "| class | clean | noisy | not usable | alarm | of these false | any wrong word "
         "| error of figures |"
@@ -274,7 +287,8 @@ def print_quiet(rows: Sequence[Row]) -> None:
 
 
 def print_plants(rows: Sequence[Row]) -> None:
-    """How often condition and culprit were right, and how far off the figures are, by plant."""
+    """Print by disturbance how often condition and culprit were right, and how far off the figures
+    are."""
     print(
         "| planted | class | delivered | condition | culprit | error, usable figures | verdicts |"
     )
@@ -301,15 +315,18 @@ def print_plants(rows: Sequence[Row]) -> None:
 
 
 def is_wrong(row: Row, rows: Sequence[Row]) -> bool:
-    """Whether a case was called noisy, not usable or an alarm, although no time was stolen by the
-    kernel's count and none of its trials was slower than the neighbouring jobs."""
+    """Return whether a case on a quiet host was called noisy, not usable or an alarm without a
+    reason.
+
+    A reason is time that the kernel counts as stolen, or a trial slower than the neighbouring jobs.
+    """
     said = row["verdict"] != "clean" or row["condition"] in ALARMS
     return said and row["condition"] != "stolen" and not is_borne_out(row, rows)
 
 
 def is_borne_out(row: Row, rows: Sequence[Row]) -> bool:
-    """Whether a trial of this case was slower than the neighbouring jobs: something took the host
-    from it, although nothing was planted."""
+    """Return whether a trial of this case was slower than the neighbouring jobs: something took the
+    host from it although nothing was planted."""
     true = truth(row, rows, "value", QUIET)
     if true is None or row["slowest"] is None:
         return False
@@ -318,13 +335,13 @@ def is_borne_out(row: Row, rows: Sequence[Row]) -> bool:
 
 
 def right(answers: Sequence[bool]) -> str:
-    """`39 of 40`; of none: the disturbance took nothing from the class."""
+    """Return `39 of 40`, or `not felt` when the disturbance took nothing from the class."""
     return f"{sum(answers)} of {len(answers)}" if answers else "not felt"
 
 
 def delivered_beside_quiet(workload: str, plant: Plant, rows: Sequence[Row]) -> float:
-    """What is delivered under the disturbance, as a share of what a quiet host delivers: medians
-    of all rounds."""
+    """Return what is delivered under the disturbance, as a share of what a quiet host delivers.
+    Both are medians of all rounds."""
     under, quiet = (
         statistics.median(
             row["delivered"]
@@ -337,21 +354,24 @@ def delivered_beside_quiet(workload: str, plant: Plant, rows: Sequence[Row]) -> 
 
 
 def is_felt(workload: str, plant: Plant, rows: Sequence[Row]) -> bool:
-    """Whether the disturbance took anything from the workload, or gave it something: a CPU that
-    works need not be woken."""
+    """Return whether the disturbance took anything from the workload or gave it something.
+
+    A load can help: a CPU that is already working does not have to wake up.
+    """
     ratio = delivered_beside_quiet(workload, plant, rows)
     return not FELT_RATIO <= ratio <= 1 / FELT_RATIO
 
 
 def delivered_words(own: Sequence[Row], plant: Plant, rows: Sequence[Row]) -> str:
-    """`62 %, 71 %`: of each workload of a class."""
+    """Return the share delivered by each workload of a class, such as `62 %, 71 %`."""
     workloads = dict.fromkeys(row["workload"] for row in own)
     return ", ".join(f"{100 * delivered_beside_quiet(one, plant, rows):.0f} %" for one in workloads)
 
 
 def draw(rows: Sequence[Row], picture: Path) -> None:
-    """The reliability diagram: the coverage that intervals claim, and the one they have."""
-    import matplotlib  # half a second, for the picture alone
+    """Draw the reliability diagram: the coverage that intervals claim, and the coverage that they
+    have."""
+    import matplotlib  # takes half a second to import; only the picture needs it
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "hostbench"
@@ -379,7 +399,7 @@ def draw(rows: Sequence[Row], picture: Path) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables, and draw the diagram when asked for."""
     parser = argparse.ArgumentParser(description="The tables of benchmarks.trust.experiment.")
     parser.add_argument("file", type=Path, nargs="?", default=RAW)
     parser.add_argument("--diagram", type=Path, metavar="PICTURE.svg")

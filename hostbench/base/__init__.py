@@ -1,1 +1,1 @@
-"""What every other package stands on: errors, units, files, settings."""
+"""What all other packages are built on: errors, units, files, settings."""

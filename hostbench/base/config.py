@@ -1,6 +1,6 @@
 """Settings from the environment: declared as classes, read and checked by pydantic-settings.
 
-Importing this takes some 50 ms, so `hostbench list` and `hostbench --help` do without it.
+The import takes about 50 ms, so `hostbench list` and `hostbench --help` do without it.
 """
 
 import os
@@ -21,8 +21,8 @@ PREFIX = "HOSTBENCH_"
 
 @dataclass(frozen=True)
 class Option:
-    """A value that goes before the environment, and its name in messages, such as `--far-host`.
-    None and "": not given."""
+    """A value that takes precedence over the environment, and its name in messages, such as
+    `--far-host`. None and "": not given."""
 
     name: str
     value: Any
@@ -30,28 +30,30 @@ class Option:
 
 @dataclass(frozen=True)
 class UsedWith:
-    """Annotates a secret that is used only where the setting `field` has a value: without one, the
+    """Annotates a secret that is used only if the setting `field` has a value: otherwise the
     secret's file is not read."""
 
     field: str
 
 
 class EnvironmentSettings(BaseSettings):
-    """Settings whose field `redis_url` is the variable HOSTBENCH_REDIS_URL; empty means unset.
+    """Settings whose field `redis_url` is the variable HOSTBENCH_REDIS_URL; an empty variable
+    counts as unset.
 
-    A field of type SecretStr may also stand in a file that HOSTBENCH_<FIELD>_FILE names; the file
-    goes first. `title` and `description` of a field are the words of its error: what it should
-    be, and what to give. Without a title the ValueError of its validator follows the variable.
+    A field of type SecretStr may also be in the file named by HOSTBENCH_<FIELD>_FILE, which takes
+    precedence. `title` and `description` of a field are the words of its error: what it should be,
+    and what to give. Without a title, the error consists of the variable and the ValueError of its
+    validator.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True)
 
     @classmethod
     def from_environment(cls, **options: Option) -> Self:
-        """The settings of this process.
+        """Return the settings of this process.
 
         Raise UsageError: one line about the first variable that is missing or wrong. A validator
-        may raise any HostbenchError itself.
+        may itself raise any HostbenchError.
         """
         given = {name: o.value for name, o in options.items() if o.value not in (None, "")}
         try:
@@ -63,7 +65,7 @@ class EnvironmentSettings(BaseSettings):
 
     @classmethod
     def variable(cls, field: str) -> str:
-        """The variable of a field; of a secret the one that names its file."""
+        """Return the variable of a field; for a secret, the one that names its file."""
         name = PREFIX + field.upper()
         return f"{name}_FILE" if _is_secret(cls.model_fields[field]) else name
 
@@ -91,12 +93,12 @@ class EnvironmentSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Options, then files of secrets, then variables."""
+        """Return the sources: options, then files of secrets, then variables."""
         return init_settings, _SecretFiles(settings_cls), env_settings
 
 
 def url_of(*schemes: str) -> AfterValidator:
-    """A check of a field: an address with one of `schemes`."""
+    """Return a check of a field: it must be an address with one of `schemes`."""
     allowed = listing(f"{scheme}://" for scheme in schemes)
 
     def check(text: str) -> str:
@@ -113,7 +115,7 @@ def url_of(*schemes: str) -> AfterValidator:
 
 
 class _SecretFiles(PydanticBaseSettingsSource):
-    """The secrets whose variable NAME_FILE names a file."""
+    """The secrets for which a variable NAME_FILE names a file."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         variable = f"{PREFIX}{field_name.upper()}_FILE"
@@ -140,13 +142,16 @@ def _is_secret(field: FieldInfo) -> bool:
 
 
 def _holds_secret(annotation: Any) -> bool:
-    """Whether it is SecretStr, or a union or Annotated with it."""
+    """Whether it is SecretStr, or a union or Annotated that contains it."""
     return annotation is SecretStr or any(map(_holds_secret, get_args(annotation)))
 
 
 def read_secret(path: Path, named: str) -> str | None:
-    """The secret in a file, None when it is empty. `named` is how the file was given, for the
-    message of the ResourceError when it cannot be read."""
+    """Return the secret in a file, or None when it is empty.
+
+    `named` says how the file was given, for the message of the ResourceError when it cannot be
+    read.
+    """
     try:
         return path.read_text().strip() or None
     except (OSError, UnicodeDecodeError) as error:

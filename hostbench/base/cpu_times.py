@@ -8,8 +8,8 @@ _USER, _NICE, _IDLE, _IOWAIT, _STEAL, _FIELDS = 0, 1, 3, 4, 7, 8
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Clock ticks since boot of one CPU, or of all together; `user` are those in programs' own
-    code, without what the kernel did for them."""
+    """Clock ticks since boot of one CPU, or of all together. `user` counts only programs' own code,
+    not the kernel's work for them."""
 
     total: int
     idle: int
@@ -18,11 +18,11 @@ class CpuTimes:
 
     @property
     def busy(self) -> int:
-        """Clock ticks since boot in which something ran here."""
+        """Clock ticks since boot in which something ran on the CPU."""
         return self.total - self.idle - self.steal
 
     def ratios(self, before: "CpuTimes") -> tuple[float, float] | None:
-        """Busy and stolen shares since `before`; None when no tick has passed."""
+        """Return the busy and the stolen share since `before`, or None when no tick has passed."""
         total = self.total - before.total
         if total <= 0:
             return None
@@ -30,13 +30,13 @@ class CpuTimes:
         return self.busy_since(before) / total, steal / total
 
     def busy_since(self, before: "CpuTimes") -> int:
-        """Clock ticks since `before` in which something ran here."""
+        """Return the clock ticks since `before` in which something ran on the CPU."""
         steal = max(0, self.steal - before.steal)
         return max(0, self.total - before.total - (self.idle - before.idle) - steal)
 
 
 def parse_cpu_times(text: str) -> dict[str, CpuTimes]:
-    """The CPU times by name (`cpu` for all, `cpu0`) in the text of /proc/stat."""
+    """Return the CPU times by name (`cpu` for all, `cpu0`) from the text of /proc/stat."""
     times = {}
     for line in text.splitlines():
         name, *fields = line.split()

@@ -1,6 +1,6 @@
-"""Expected errors: each is one line that names the value, what is allowed and the remedy.
+"""Expected errors: each is one line with the value, what is allowed, and the remedy.
 
-Anything else that is raised is a programming error and ends in a traceback, on purpose.
+Any other exception is a programming error and deliberately ends in a traceback.
 """
 
 import difflib
@@ -12,7 +12,7 @@ SHOWN_VALUE_CHARACTERS = 80
 
 
 class HostbenchError(Exception):
-    """An expected error. `message` is one line; `exit_code` is what the command ends with."""
+    """An expected error. `message` is one line; `exit_code` is the exit code of the command."""
 
     exit_code = ExitCode.CASE_FAILED
 
@@ -21,7 +21,7 @@ class HostbenchError(Exception):
         super().__init__(self.message)
 
     def add(self, text: str) -> None:
-        """Add what only a caller further up knows."""
+        """Add to the message what only a caller knows."""
         self.message = f"{self.message}; {text}"
 
 
@@ -32,13 +32,13 @@ class UsageError(HostbenchError):
 
 
 class ResourceError(HostbenchError):
-    """Something the run needs is lacking: a program, a directory, space, permission."""
+    """The run lacks something: a program, a directory, space, permission."""
 
     exit_code = ExitCode.RESOURCE
 
 
 class NotIdleError(HostbenchError):
-    """The idle gate did not open and the policy is `fail`."""
+    """The host did not become idle, and the policy is `fail`."""
 
     exit_code = ExitCode.NOT_IDLE
 
@@ -56,7 +56,7 @@ class UnreachableError(HostbenchError):
 
 
 def shown(value: object) -> str:
-    """`value` as it may stand in an error message: quoted, escaped, cut to one short line."""
+    """Return `value` for an error message: quoted, escaped, and cut to one short line."""
     text = repr(value)
     if len(text) <= SHOWN_VALUE_CHARACTERS:
         return text
@@ -64,13 +64,13 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(value: str, allowed: Iterable[str]) -> str:
-    """`did you mean 'fma'? ` for the nearest allowed word, or nothing."""
+    """Return `did you mean 'fma'? ` for the nearest allowed word, or an empty text."""
     near = difflib.get_close_matches(value, list(allowed), n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}? " if near else ""
 
 
 def listing(words: Iterable[str]) -> str:
-    """`a, b or c`: what is allowed, as a sentence part."""
+    """Return what is allowed, such as `a, b or c`, as part of a sentence."""
     items = list(words)
     if not items:
         return "nothing"

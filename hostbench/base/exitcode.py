@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a finished `hostbench` says to the shell."""
+    """The exit code of `hostbench` for the shell."""
 
     OK = 0
     CASE_FAILED = 1
@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """What it says to people."""
+        """The meaning of the code for people."""
         return _MEANINGS[self]
 
 
@@ -54,5 +54,5 @@ _MEANINGS = {
 
 
 def exit_code_table() -> str:
-    """The codes and their meanings, one a line."""
+    """Return the codes and their meanings, one on each line."""
     return "\n".join(f"{code.value:>3}  {code.meaning}" for code in ExitCode)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def read_text(path: Path) -> str | None:
-    """The stripped content of a small file; None when it cannot be read or is empty."""
+    """Return the stripped content of a small file, or None when it cannot be read or is empty."""
     try:
         return path.read_text(errors="replace").strip() or None
     except OSError:
@@ -14,17 +14,17 @@ def read_text(path: Path) -> str | None:
 
 
 def first_text(paths: Iterable[Path]) -> str | None:
-    """The content of the first file that has one."""
+    """Return the content of the first file that has any, or None."""
     return next((text for path in paths if (text := read_text(path))), None)
 
 
 def read_number(path: Path) -> int | None:
-    """The number that a small file holds, decimal or 0x; None for anything else."""
+    """Return the number in a small file, decimal or 0x, or None for anything else."""
     return whole_number(read_text(path))
 
 
 def whole_number(text: str | None) -> int | None:
-    """A decimal or 0x number; None for anything else."""
+    """Return a decimal or 0x number, or None for anything else."""
     try:
         return int(text, 0) if text else None
     except ValueError:
@@ -32,7 +32,7 @@ def whole_number(text: str | None) -> int | None:
 
 
 def cpu_list(text: str | None) -> tuple[int, ...] | None:
-    """The CPUs of a list such as 0-3,8; None when it is none."""
+    """Return the CPUs of a list such as 0-3,8, or None for an invalid one."""
     cpus: list[int] = []
     for part in (text or "").split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())

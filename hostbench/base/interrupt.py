@@ -1,9 +1,9 @@
 """SIGINT, SIGTERM and SIGHUP as a flag and a readable descriptor.
 
-Nothing is raised from inside a signal handler: an exception between a fork and the line that
-remembers the child, or in the middle of a clean-up, is how processes are left behind. Instead
-every long wait of a run also waits for this descriptor, and asks `check()` afterwards. So a second
-signal, at any moment, finds the clean-up of the first one undisturbed.
+Nothing is raised inside a signal handler: an exception between a fork and the line that remembers
+the child, or during a clean-up, leaves processes behind. Instead, every long wait of a run also
+waits for this descriptor and calls `check()` afterwards. So a second signal, at any moment, does
+not disturb the clean-up after the first one.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class Interrupted(HostbenchError):
 
 
 class Interrupt:
-    """Whether a signal to end this process came."""
+    """Records whether a signal to end this process came."""
 
     def __init__(self) -> None:
         self.signum: signal.Signals | None = None
@@ -44,12 +44,12 @@ class Interrupt:
         os.set_blocking(self._write_end, False)
 
     def install(self) -> None:
-        """Take over the signals, for the rest of the process's life."""
-        # The parent process may ignore SIGCHLD, and then the kernel forgets how a child ended.
+        """Take over the signals for the rest of the process's life."""
+        # The parent process may ignore SIGCHLD, and then the kernel drops how a child ended.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for signum in EXIT_CODES:
-            # nohup ignores SIGHUP on purpose. A shell script ignores SIGINT for what it starts
-            # with `&`, yet a user who sends it means it: only SIGHUP stays ignored.
+            # nohup ignores SIGHUP on purpose. A shell script ignores SIGINT for what it starts with
+            # `&`, but a user who sends SIGINT means it. So only SIGHUP stays ignored.
             if signum == signal.SIGHUP and signal.getsignal(signum) == signal.SIG_IGN:
                 continue
             signal.signal(signum, self._handle)
@@ -58,7 +58,7 @@ class Interrupt:
         self.trip(signal.Signals(signum))
 
     def trip(self, signum: signal.Signals = signal.SIGTERM) -> None:
-        """As if `signum` had come; from any thread."""
+        """Act as if `signum` had come; callable from any thread."""
         self._count += 1
         if self.signum is None:
             self.signum = signum
@@ -70,7 +70,7 @@ class Interrupt:
         return self._count
 
     def fileno(self) -> int:
-        """Readable from the first signal on, for select()."""
+        """Return the descriptor for select(), readable from the first signal on."""
         return self._read_end
 
     def check(self) -> None:
@@ -79,8 +79,8 @@ class Interrupt:
             raise Interrupted(self.signum)
 
     def wait(self, seconds: float) -> None:
-        """Sleep `seconds`; raise Interrupted as soon as a signal came."""
-        # poll(), for select() knows no descriptor above 1023; both round up.
+        """Sleep for `seconds`. Raise Interrupted as soon as a signal came."""
+        # poll(), because select() accepts no descriptor above 1023; both round up.
         poll = select.poll()
         poll.register(self, select.POLLIN)
         poll.poll(math.ceil(max(0.0, seconds) * 1e3))
@@ -93,10 +93,12 @@ class Interrupt:
 
 
 class Breakable(Interrupt):
-    """As `outer`, and another thread may interrupt it with an error, by `break_in`."""
+    """An Interrupt like `outer` that another thread can also interrupt with an error, by
+    `break_in`."""
 
     def __init__(self, outer: Interrupt) -> None:
-        # Not the base's: its descriptors are open only while `break_in` may be called.
+        # Without the base's initialisation: the descriptors are open only while `break_in` may be
+        # called.
         self._outer = outer
         self._both: select.epoll | None = None
         self._wake = -1
@@ -105,7 +107,7 @@ class Breakable(Interrupt):
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """Errors given to `break_in` count until this is left."""
+        """Accept errors from `break_in` until the context ends."""
         wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         both = select.epoll()
         both.register(self._outer, select.EPOLLIN)
@@ -121,7 +123,7 @@ class Breakable(Interrupt):
                 os.close(wake)
 
     def break_in(self, error: Exception) -> None:
-        """`check` and `wait` raise it from now on; from any thread."""
+        """Make `check` and `wait` raise this error from now on; callable from any thread."""
         with self._mutex:
             if self._both is not None and self._error is None:
                 self._error = error
@@ -137,7 +139,7 @@ class Breakable(Interrupt):
         return self._outer.fileno() if self._both is None else self._both.fileno()
 
     def check(self) -> None:
-        """Raise what `outer` does, or what it was broken in on with."""
+        """Raise what `outer` raises, or the error given to `break_in`."""
         self._outer.check()
         if self._error is not None:
             raise self._error

@@ -1,4 +1,4 @@
-"""Where a server listens."""
+"""The address at which a server listens."""
 
 import ipaddress
 import re
@@ -8,13 +8,13 @@ from pathlib import Path
 from hostbench.base.errors import UsageError, shown
 
 PORT_MOST = 65535
-# Of a server that listens on every address, the one that callers use is unknown.
+# If a server listens on every address, the one that callers use is unknown.
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
 
 
 @dataclass(frozen=True)
 class Listen:
-    """Where a server listens: an address and a port, or the path of a Unix socket."""
+    """An address and a port, or the path of a Unix socket, at which a server listens."""
 
     address: str = ""
     port: int = 0
@@ -25,7 +25,7 @@ class Listen:
 
     @property
     def url(self) -> str | None:
-        """The URL for callers on this host; None when it is unknown."""
+        """The URL for callers on this host, or None when it is unknown."""
         if self.path is not None:
             return f"unix:{self.path}"
         if self.address in _EVERY_ADDRESS or self.port == 0:
@@ -34,13 +34,13 @@ class Listen:
         return f"http://{address}:{self.port}"
 
     def secured_url(self, tls: bool) -> str | None:
-        """The same of a server that speaks TLS."""
+        """Return the same for a server that uses TLS."""
         url = self.url
         return url if url is None or not tls else url.replace("http://", "https://", 1)
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         return self.path is not None or is_loopback(self.address)
 
 
@@ -55,7 +55,8 @@ def is_loopback(address: str) -> bool:
 
 
 def parse_listen(text: str) -> Listen:
-    """`127.0.0.1:8001`, `[::1]:8001` or `unix:/run/hostbench/cpu.sock`. Raise UsageError."""
+    """Return the address in `127.0.0.1:8001`, `[::1]:8001` or `unix:/run/hostbench/cpu.sock`. Raise
+    UsageError."""
     if text.startswith("unix:/"):
         return Listen(path=Path(text.removeprefix("unix:")))
     address, colon, port = text.rpartition(":")

@@ -1,4 +1,4 @@
-"""Python packages that only a part of hostbench needs, and which may be missing."""
+"""Python packages that only a part of hostbench needs and that may be missing."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _OURS = frozenset({"hostbench", "orchestrator", "services"})
 @contextmanager
 def needs_packages(requirements: str) -> Iterator[None]:
     """Surround imports that need the packages of requirements/<requirements>.txt. Raise
-    ResourceError where one is not installed."""
+    ResourceError if one is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

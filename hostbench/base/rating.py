@@ -1,8 +1,9 @@
-"""Rates of this host's hardware that its user knows: one variable of the environment each.
+"""Rates of this host's hardware that its user knows, each in an environment variable.
 
-By hand, not in a class of hostbench.base.config: a subsystem declares its ratings itself, their
-names and units stand in limits and messages, and the inventory is read where pydantic-settings'
-50 ms would count."""
+They are read by hand, not by a class of hostbench.base.config. A subsystem declares its ratings
+itself, their names and units appear in limits and messages, and the inventory is read where the 50
+ms of pydantic-settings would matter.
+"""
 
 import math
 import os
@@ -13,7 +14,7 @@ from hostbench.base.errors import UsageError, shown
 
 @dataclass(frozen=True)
 class Rating:
-    """A variable that holds `what` in `unit`, up to `most`; `example` stands in its error."""
+    """A variable that holds `what` in `unit`, up to `most`; its error shows `example`."""
 
     variable: str
     what: str
@@ -22,7 +23,8 @@ class Rating:
     example: str
 
     def value(self) -> float | None:
-        """The value in `unit`; None: not set. Raise UsageError for one out of range."""
+        """Return the value in `unit`, or None if it is not set. Raise UsageError for one out of
+        range."""
         text = os.environ.get(self.variable)
         if not text:
             return None

@@ -1,4 +1,4 @@
-"""Trusted certificate authorities: the system's, or those of one file (make env makes one)."""
+"""Trusted certificate authorities: the system's, or those in one file (`make env` makes one)."""
 
 import ssl
 from pathlib import Path
@@ -7,8 +7,8 @@ from hostbench.base.errors import ResourceError
 
 
 def trusting(ca_file: Path | None) -> ssl.SSLContext:
-    """A context for clients; None: the system's authorities. Raise ResourceError when the file
-    cannot be read or holds none."""
+    """Return a context for clients; None: the system's authorities. Raise ResourceError when the
+    file cannot be read or holds none."""
     try:
         return ssl.create_default_context(cafile=ca_file)
     except ssl.SSLError:

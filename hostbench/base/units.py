@@ -4,7 +4,7 @@ import math
 
 SHOWN_DIGITS = 4
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-# Of times nothing below: 0.4 ns is what people say, and compare with other nanoseconds.
+# For times, nothing smaller: people say 0.4 ns, and compare it with other nanoseconds.
 _SMALL_PREFIXES = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _DECIMAL_BYTES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
@@ -15,7 +15,7 @@ _SECONDS_AN_HOUR = 3600
 
 
 def significant(value: float, digits: int = SHOWN_DIGITS) -> str:
-    """`value` with `digits` significant digits, never in exponent form for 1e-3 to 1e6."""
+    """Return `value` with `digits` significant digits, without an exponent from 1e-3 to 1e6."""
     if value == 0:
         return "0"
     value = _rounded(value, digits)
@@ -26,12 +26,12 @@ def significant(value: float, digits: int = SHOWN_DIGITS) -> str:
 
 
 def _rounded(value: float, digits: int) -> float:
-    """Rounded before its magnitude is looked at: 999.96 G is 1.000 T and not 1000.0 G."""
+    """Round a value before its magnitude is determined: 999.96 G is 1.000 T and not 1000.0 G."""
     return float(f"{value:.{digits - 1}e}")
 
 
 def human(value: float | None, unit: str) -> str:
-    """`113.2 Gop/s` for 1.132e11 `operation/s`; `–` for None."""
+    """Return `113.2 Gop/s` for 1.132e11 `operation/s`, and `–` for None."""
     if value is None:
         return "–"
     if unit == "1":
@@ -42,7 +42,7 @@ def human(value: float | None, unit: str) -> str:
 
 
 def tick(value: float, unit: str) -> str:
-    """A round value as it stands at an axis: `200 ns`, `50 GB/s`, and a count as it is: `32`."""
+    """Return a round value for an axis: `200 ns`, `50 GB/s`, or a plain count such as `32`."""
     if unit == "1":
         return f"{value:g}"
     factor, prefix = _prefix(_rounded(value, SHOWN_DIGITS), small=unit == "s")
@@ -58,7 +58,7 @@ def _prefix(value: float, *, small: bool) -> tuple[float, str]:
 
 
 def binary_bytes(value: float) -> str:
-    """`32 KiB`, `1.5 GiB`: sizes of memory, which are made of powers of two."""
+    """Return a size of memory in powers of two, such as `32 KiB` or `1.5 GiB`."""
     for factor, unit in _BINARY_PREFIXES:
         if value >= factor:
             return f"{value / factor:.4g} {unit}"
@@ -66,9 +66,12 @@ def binary_bytes(value: float) -> str:
 
 
 def exact_bytes(value: int) -> str:
-    """`64 MiB`, `1536 KiB`, `48 MB`, `1000 B`: nothing is rounded, so that different sizes look
-    different. In the largest binary unit that leaves a short whole number, else the largest
-    decimal one, else in bytes."""
+    """Return a size without rounding, so that different sizes look different: `64 MiB`, `1536 KiB`,
+    `48 MB`, `1000 B`.
+
+    It uses the largest binary unit that gives a short whole number, else the largest decimal one,
+    else bytes.
+    """
     for factor, unit in (*_BINARY_PREFIXES, (1, "B"), *_DECIMAL_BYTES):
         if value and value % factor == 0 and value // factor < _LONG_NUMBER:
             return f"{value // factor} {unit}"
@@ -76,7 +79,7 @@ def exact_bytes(value: int) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """`98.3 %` for 0.983; `–` for None."""
+    """Return `98.3 %` for 0.983, and `–` for None."""
     if ratio is None:
         return "–"
     digits = 2 if abs(ratio) < 0.01 else 1
@@ -84,17 +87,17 @@ def percent(ratio: float | None) -> str:
 
 
 def bound(ratio: float) -> str:
-    """`80 %` for 0.8: a figure that was chosen and not measured."""
+    """Return `80 %` for 0.8: a figure that was chosen, not measured."""
     return f"{ratio * 100:g} %"
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 case`, `2 cases`."""
+    """Return `1 case` or `2 cases`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def duration(seconds: float) -> str:
-    """`7 s`, `1 min 15 s`, `2 h 05 min`."""
+    """Return a time such as `7 s`, `1 min 15 s` or `2 h 05 min`."""
     whole = math.ceil(seconds)
     if whole < _SECONDS_A_MINUTE:
         return f"{whole} s"

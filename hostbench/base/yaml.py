@@ -1,7 +1,7 @@
-"""A small YAML reader that remembers where everything stands.
+"""A small YAML reader that records the line of everything.
 
-Anchors and aliases are refused: they can make a document endless or explode it, and a suite needs
-neither. So are duplicate keys, of which YAML would silently keep the last.
+Anchors and aliases are refused: they can make a document endless or enormous, and a suite needs
+neither. Duplicate keys are refused, too: YAML would silently keep the last one.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ Place = tuple[str | int, ...]
 
 
 class YamlError(Exception):
-    """Why the text is not a tree: one line, and the line number it is about when known."""
+    """Why the text is not a tree: one line, and the line number if it is known."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -38,14 +38,17 @@ class _Loader(yaml.SafeLoader):
 
 
 def table_of(path: Path) -> Any:
-    """The tree of one of our own tables. Read in C where the library has it, ten times as fast:
-    a start of the command line would wait a quarter of a second for the CPUs'."""
+    """Return the tree of one of our own tables.
+
+    If the library has a reader in C, it is used, as it is ten times as fast: otherwise the CPUs'
+    table would delay the start of the command line by a quarter of a second.
+    """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - both are safe
 
 
 def parse(text: str) -> tuple[Any, dict[Place, int]]:
-    """The tree of one YAML document, and the line (from 1) of every place in it.
+    """Return the tree of one YAML document, and the line (from 1) of every place in it.
 
     Raise YamlError.
     """
@@ -89,7 +92,7 @@ def _build_mapping(
     mapping: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
-        # A key is taken as it is written: `on: 1` is the key "on".
+        # A key is used as it is written: `on: 1` has the key "on".
         if not isinstance(key_node, yaml.ScalarNode):
             raise YamlError("a key must be a word", line)
         key = key_node.value

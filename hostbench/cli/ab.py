@@ -1,4 +1,4 @@
-"""`hostbench ab`: does a setting matter? What takes time to import is imported by the command."""
+"""`hostbench ab`: does a setting matter? The command imports what takes time to import."""
 
 import re
 import sys
@@ -131,7 +131,7 @@ def ab(
 def _side(
     name: str, params: list[str] | None, variables: list[str] | None, command: str | None
 ) -> "Setting":
-    """One side from its options. Raise UsageError."""
+    """Return one side from its options. Raise UsageError."""
     from hostbench.run.ab import Setting
 
     environment = {}
@@ -148,7 +148,7 @@ def _side(
 
 
 def _check_commands(a: str | None, b: str | None, restore: str | None) -> None:
-    """Refuse commands that leave one side or the end without one. Raise UsageError."""
+    """Raise UsageError if commands are given but a side, or the end, has none."""
     given = {"--a-command": a, "--b-command": b, "--restore-command": restore}
     missing = [option for option, command in given.items() if not (command or "").strip()]
     if 0 < len(missing) < len(given):
@@ -178,7 +178,7 @@ def _exit_code(test: "SettingTest") -> ExitCode:
 
 
 def show_test(test: "SettingTest", stream: TextIO) -> None:
-    """The answer, both sides, a row a figure, and how sure it is."""
+    """Print the answer, both sides, a row for each figure, and the error rate."""
     from rich.table import Table
     from rich.text import Text
 

@@ -44,7 +44,7 @@ from hostbench.cli.stack import stack
 if TYPE_CHECKING:
     from hostbench.cli.commands import RunRequest
 
-# Everything that takes time to import is imported by the command that needs it.
+# Each command imports what takes time to import.
 
 LIMIT_MOST = 1_000_000
 
@@ -172,7 +172,7 @@ def _request(
     far_key_file: Path | None,
     far_ca: Path | None,
 ) -> "RunRequest":
-    """The options that run and plan share, checked. Raise UsageError or ResourceError."""
+    """Return the checked options that run and plan share. Raise UsageError or ResourceError."""
     from hostbench.cli.commands import RunRequest
     from hostbench.model.suite import TRIALS_MOST
     from hostbench.remote.far_options import far_options
@@ -336,8 +336,8 @@ app.add_typer(stack)
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Run a command; return its exit code. Raise HostbenchError, SystemExit if the reader of
-    the output went away."""
+    """Run a command; return its exit code. Raise HostbenchError, or SystemExit if the reader of the
+    output has gone."""
     try:
         return int(app(list(arguments), standalone_mode=False) or 0)
     except typer.Abort:

@@ -1,5 +1,5 @@
-"""`hostbench baseline`: what hosts of one model do, as a file. What takes time to import is
-imported by the command."""
+"""`hostbench baseline`: what hosts of one model do, as a file. The command imports what takes time
+to import."""
 
 import os
 import sys
@@ -202,7 +202,7 @@ def _checked(jobs: "list[MeasuredJob]", file: Path | None) -> "HostCheck":
 
 
 def _show_limits(found: "HostCheck") -> None:
-    """Where no other hosts tell, headline figures beside their limits."""
+    """Print headline figures with their limits if there are no other hosts to compare with."""
     from hostbench.decisions.host_words import figure_words
 
     alone = [one for one in found.headlines if one.p is None]

@@ -1,4 +1,4 @@
-"""What every command line has in common: expected errors are one line, and so is lost output."""
+"""What every command line has in common: expected errors, and lost output, take one line."""
 
 import errno
 import io
@@ -24,7 +24,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # `hostbench … | head` ends quietly, as programs that die of SIGPIPE do.
+        # head` ends|`hostbench … | head` ends quietly, like programs that die of SIGPIPE.
         _to_nowhere(sys.stdout)
         return ExitCode.BROKEN_PIPE
     except OSError as error:
@@ -35,7 +35,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
             ResourceError(f"cannot write the output: {error.strerror}; free space, or pipe it on")
         )
     finally:
-        # Whoever read the progress may be gone; the result counts all the same.
+        # The reader of the progress may have gone; the result counts anyway.
         try:
             sys.stderr.flush()
         except OSError:
@@ -46,7 +46,7 @@ def _invoke(arguments: Sequence[str]) -> int:
     try:
         return _run(arguments)
     except SystemExit:
-        # All that Typer and rich end the process for by themselves is a broken pipe.
+        # Typer and rich end the process by themselves only for a broken pipe.
         raise BrokenPipeError from None
     except HostbenchError as error:
         if "--json" in arguments:
@@ -57,7 +57,7 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    # Typer and what it reads options with take longer to import than all of a listing.
+    # Typer and its option types take longer to import than a whole listing.
     if list(arguments) == ["list"]:
         from hostbench.cli.listing import JOBS_SHOWN, job_summaries
         from hostbench.cli.render_list import show_jobs
@@ -79,7 +79,8 @@ def _complain(error: HostbenchError) -> int:
 
 
 def _to_nowhere(stream: TextIO) -> None:
-    """So that the interpreter does not stumble over the same stream again when it ends."""
+    """Redirect the stream to nowhere, so that the interpreter does not fail on it again when it
+    ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""What the commands do, once their options are read."""
+"""What the commands do after their options are read."""
 
 import sys
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class RunRequest:
 
 
 def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
-    """Run or resume a job; its document and exit code. Raise HostbenchError."""
+    """Run or resume a job; return its document and exit code. Raise HostbenchError."""
     interrupt = Interrupt()
     interrupt.install()
     _check_request(request)
@@ -57,12 +57,12 @@ def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
         if request.report:
             progress.say(report_after_run(job))
         else:
-            job.report.unlink(missing_ok=True)  # of the job before it was resumed
+            job.report.unlink(missing_ok=True)  # the report from before the resumption
     return document, job_exit_code(document)
 
 
 def plan_job(request: RunRequest) -> Plan:
-    """What `run_job` would measure, with the time of it. Raise HostbenchError."""
+    """Return what `run_job` would measure, with its time. Raise HostbenchError."""
     interrupt = Interrupt()
     interrupt.install()
     _check_request(request)
@@ -92,8 +92,8 @@ def _check_request(request: RunRequest) -> None:
 
 
 def requested_suite(request: RunRequest) -> Suite:
-    """The requested suite: from its file, at one of its scales, or made up for one workload,
-    with what the options change. Raise UsageError."""
+    """Return the requested suite with the changes of the options: from its file, at one of its
+    scales, or made for one workload. Raise UsageError."""
     if request.workload is not None:
         suite = ad_hoc_suite(request.workload, assignments(request.params))
     else:

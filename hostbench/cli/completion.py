@@ -1,4 +1,4 @@
-"""What a shell completes: workloads and their parameters, from the tables of the programs here."""
+"""Completion in a shell: workloads and their parameters, from the tables of the programs here."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ Completions = list[tuple[str, str]]
 
 
 def workload_names(incomplete: str) -> Completions:
-    """`cpu.fma` and its like, each with what it does."""
+    """Return names such as `cpu.fma`, each with what it does."""
     subsystem, dot, _ = incomplete.partition(".")
     found = [name for name in subsystem_names() if name == subsystem or not dot]
     return [
@@ -25,7 +25,7 @@ def workload_names(incomplete: str) -> Completions:
 
 
 def assignments(context: typer.Context, incomplete: str) -> Completions:
-    """`isa=` with its meaning, then `isa=avx2`: what --workload before it takes."""
+    """Return `isa=` with its meaning, then `isa=avx2`: what the preceding --workload accepts."""
     workload = _workload(str(context.params.get("workload") or ""))
     if workload is None:
         return []
@@ -48,7 +48,7 @@ def _workload(full_name: str) -> Workload | None:
 
 
 def _tables(subsystems: Iterator[str]) -> Iterator[Table]:
-    """Those of the programs that are here; a shell gets no error."""
+    """Yield the tables of the available programs; a shell gets no error."""
     for subsystem in subsystems:
         try:
             yield load_program(subsystem).table

@@ -1,4 +1,4 @@
-"""The commands that decide: compare. What takes time to import is imported by the command."""
+"""The command compare. It imports what takes time to import."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -147,7 +147,7 @@ def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:
 def job_filter(
     host: str | None, suite: str | None, since: str | None, until: str | None
 ) -> "JobFilter":
-    """The options that choose jobs, checked. Raise UsageError."""
+    """Return the checked options that choose jobs. Raise UsageError."""
     from hostbench.decisions.sets import JobFilter, moment
 
     return JobFilter(
@@ -159,7 +159,7 @@ def job_filter(
 
 
 def margin_ratio(text: str) -> float:
-    """`--margin` as a share. Raise UsageError."""
+    """Return `--margin` as a share. Raise UsageError."""
     try:
         percent = float(text.removesuffix("%"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The report for people: the worst first, each with what was seen and what to do."""
+"""The doctor's report for people: the worst first, each with its evidence and what to do."""
 
 import textwrap
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _WHERE = {
 
 
 def show_report(report: DoctorReport, stream: TextIO) -> None:
-    """The findings, then one line that counts them."""
+    """Print the findings, then one line that counts them."""
     console = console_for(stream)
     scope = f", checks for {report.subsystem}" if report.subsystem else ""
     _wrapped(console, Text(), f"{report.hostname}, {report.cpu}{scope}")
@@ -41,7 +41,7 @@ def show_report(report: DoctorReport, stream: TextIO) -> None:
 
 
 def summary_line(report: DoctorReport) -> str:
-    """`2 problems, 5 notices, 20 ok, 3 unknown`."""
+    """Return a text such as `2 problems, 5 notices, 20 ok, 3 unknown`."""
     return ", ".join(_counted(state, report.summary[state]) for state in SUMMARY)
 
 
@@ -64,7 +64,7 @@ def _show(console: Console, finding: Finding) -> None:
 
 
 def _wrapped(console: Console, lead: Text, text: str, indent: int = 0) -> None:
-    """`text` after `lead`; later lines begin below it, `indent` further in."""
+    """Print `text` after `lead`; later lines begin below it, `indent` further in."""
     lines = textwrap.wrap(
         text,
         width=console.width - len(lead),

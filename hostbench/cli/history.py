@@ -1,4 +1,4 @@
-"""The command history. What takes time to import is imported by the command."""
+"""The command history. It imports what takes time to import."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TextIO

@@ -1,4 +1,4 @@
-"""What the commands about jobs of an orchestrator do, once their options are read."""
+"""What the commands on an orchestrator's jobs do after their options are read."""
 
 import sys
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class SubmitRequest:
 
 
 def job_spec(request: SubmitRequest) -> JobSpec:
-    """The body of POST /jobs. Raise UsageError."""
+    """Return the body of POST /jobs. Raise UsageError."""
     check_subject(request.suite, request.workload, request.params, request.scale)
     if request.suite is None and request.workload is None:
         raise UsageError(
@@ -64,7 +64,8 @@ def job_spec(request: SubmitRequest) -> JobSpec:
 
 
 def _suite(text: str, scale: str | None) -> str | Suite:
-    """A name the orchestrator knows, or the suite in a file here, which has this scale."""
+    """Return a name for the orchestrator, or the suite in a local file, which must have this
+    scale."""
     if text.endswith(SUFFIXES) or text.startswith((".", "/")):
         suite = load_suite(Path(text))
         suite.scaled(scale)
@@ -73,7 +74,7 @@ def _suite(text: str, scale: str | None) -> str | Suite:
 
 
 def _bad_option(error: ValidationError) -> UsageError:
-    """What no orchestrator would take, in words of the command line."""
+    """Return the error for what no orchestrator accepts, in words of the command line."""
     first = error.errors(include_url=False)[0]
     field, value = first["loc"][0] if first["loc"] else "hosts", shown(first["input"])
     if first["type"] == "too_long" and field == "hosts":
@@ -130,12 +131,12 @@ class Wanted:
 
     @property
     def in_full(self) -> bool:
-        """Whether the document or the CSV is wanted as it is."""
+        """Whether the document or the CSV is requested unchanged."""
         return self.as_json or self.as_csv or self.output is not None
 
 
 def fetch(server: Orchestrator, job: str, wanted: Wanted) -> bool:
-    """Fetch what is wanted; False: nothing but the table is. Raise HostbenchError."""
+    """Fetch what is requested; return False if that is only the table. Raise HostbenchError."""
     if wanted.in_full:
         content = server.result_csv(job) if wanted.as_csv else server.result(job)
         _put("--output", wanted.output, content)
@@ -145,7 +146,7 @@ def fetch(server: Orchestrator, job: str, wanted: Wanted) -> bool:
 
 
 def _put(option: str, target: str | None, content: bytes) -> None:
-    """Into the file, whose name is then printed; otherwise onto standard output."""
+    """Write into the file and print its name, or write to standard output."""
     if target is None or target == STANDARD_OUTPUT:
         sys.stdout.write(content.decode("utf-8", "replace"))
         return
@@ -154,12 +155,13 @@ def _put(option: str, target: str | None, content: bytes) -> None:
 
 
 def orchestrator(reach: Reach) -> Orchestrator:
-    """The orchestrator that options, environment or configuration name. Raise HostbenchError."""
+    """Return the orchestrator named by options, environment or configuration. Raise
+    HostbenchError."""
     return Orchestrator(connection(reach))
 
 
 def job_id(server: Orchestrator, text: str) -> str:
-    """The id of a job given by its id, or the latest. Raise UsageError."""
+    """Return the id of a job given by its id, or of the latest. Raise UsageError."""
     if text == LATEST:
         newest = server.jobs(limit=1).jobs
         if not newest:
@@ -175,7 +177,7 @@ def job_id(server: Orchestrator, text: str) -> str:
 
 
 def one_host(server: Orchestrator, named: str | None) -> str:
-    """The host that is named, or the only one there is. Raise UsageError."""
+    """Return the named host, or the only one. Raise UsageError."""
     if named is not None:
         try:
             return _HOST_NAME.validate_python(named)
@@ -189,7 +191,7 @@ def one_host(server: Orchestrator, named: str | None) -> str:
 
 
 def state_filter(text: str | None) -> StackState | None:
-    """The state called `text`. Raise UsageError."""
+    """Return the state called `text`. Raise UsageError."""
     if text is None:
         return None
     known = [state.value for state in StackState]
@@ -202,14 +204,14 @@ def state_filter(text: str | None) -> StackState | None:
 
 
 def document(server: Orchestrator, job: str) -> ResultDocument:
-    """The result document of a job. Raise HostbenchError."""
+    """Return the result document of a job. Raise HostbenchError."""
     content = server.result(job)
     remedy = "get it as it is with --json, or use the orchestrator's own version"
     return read_document(content, f"the result of {job}", remedy)
 
 
 def result_if_any(server: Orchestrator, job: JobView) -> ResultDocument | None:
-    """The document of a job that has ended; None when it ended before it measured anything."""
+    """Return the document of an ended job, or None when it ended before it measured anything."""
     try:
         return document(server, job.id)
     except Refusal:

@@ -1,4 +1,4 @@
-"""What `hostbench list` lists, as plain values for people and programs alike."""
+"""What `hostbench list` lists, as plain values for people and programs."""
 
 import sys
 from pathlib import Path
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from hostbench.model.table import Table
 
 JOBS_SHOWN = 20
-# What suites and tables take to import is imported where they are listed.
+# Functions that list suites and tables import what these need.
 
 
 def job_summaries(results: Path | None, limit: int) -> tuple[list[JobSummary], int]:
-    """The newest `limit` jobs (0: all), newest first, and how many older ones there are."""
+    """Return the newest `limit` jobs (0: all), newest first, and the number of older ones."""
     summaries = JobIndex(results_directory(results)).summaries()
     summaries.reverse()
     shown_summaries = summaries[:limit] if limit else summaries
@@ -25,7 +25,8 @@ def job_summaries(results: Path | None, limit: int) -> tuple[list[JobSummary], i
 
 
 def suites() -> list[dict[str, Any]]:
-    """The suites that are found by name, with their scales; one that cannot be read says why."""
+    """Return the suites that can be named, with their scales, or with the reason if one cannot be
+    read."""
     from hostbench.plan.suite import built_in_suites, load_suite
 
     found = []
@@ -49,8 +50,8 @@ def suites() -> list[dict[str, Any]]:
 
 
 def tables() -> "list[Table]":
-    """The tables of the programs that are there. A program of another package that cannot be used
-    costs a warning. Raise ResourceError for one of ours."""
+    """Return the tables of the available programs. A program of another package that cannot be used
+    only causes a warning. Raise ResourceError for one of ours."""
     from hostbench.model.registry import subsystems
     from hostbench.programs.program import find_program, load_program
 

@@ -1,6 +1,6 @@
-"""What several commands have in common: options, the checks of their values, the forms of output.
+"""What several commands share: options, the checks of their values, the forms of output.
 
-What takes time to import is imported by the function that needs it.
+Each function imports what takes time to import.
 """
 
 import json
@@ -149,7 +149,7 @@ Config = Annotated[
 
 
 def whole_number(option: str, text: str, low: int, high: int) -> int:
-    """`text` as a whole number from `low` to `high`. Raise UsageError."""
+    """Return `text` as a whole number from `low` to `high`. Raise UsageError."""
     if _INTEGER.fullmatch(text) and low <= int(text) <= high:
         return int(text)
     raise UsageError(
@@ -158,7 +158,7 @@ def whole_number(option: str, text: str, low: int, high: int) -> int:
 
 
 def seconds(option: str, text: str) -> float:
-    """`text` as a time of 0 or more seconds, `inf` included. Raise UsageError."""
+    """Return `text` as a time of 0 or more seconds, including `inf`. Raise UsageError."""
     try:
         value = float(text)
     except ValueError:
@@ -169,7 +169,8 @@ def seconds(option: str, text: str) -> float:
 
 
 def peer_choice(text: str) -> "PeerChoice":
-    """`auto`, `none`, or the tools of a list such as `likwid-bench,sysbench`. Raise UsageError."""
+    """Return `auto`, `none`, or the tools of a list such as `likwid-bench,sysbench`. Raise
+    UsageError."""
     if text == "auto":
         return "auto"
     if text == "none":
@@ -184,7 +185,8 @@ def peer_choice(text: str) -> "PeerChoice":
 
 
 def assignments(texts: Sequence[str], option: str = "--param") -> dict[str, str]:
-    """`{"threads": "2"}` of `threads=2`; hyphens in a name are underscores. Raise UsageError."""
+    """Return `{"threads": "2"}` for `threads=2`; hyphens in a name become underscores. Raise
+    UsageError."""
     given: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -200,8 +202,8 @@ def assignments(texts: Sequence[str], option: str = "--param") -> dict[str, str]
 def check_subject(
     suite: str | None, workload: str | None, params: Sequence[str], scale: str | None = None
 ) -> None:
-    """Refuse a suite or its scale beside a workload, and parameters without one. Raise
-    UsageError."""
+    """Raise UsageError for a suite or its scale together with a workload, and for parameters
+    without a workload."""
     if workload is not None and suite is not None:
         raise UsageError(
             f"suite {shown(suite)} and --workload {shown(workload)} are both given; leave out one"
@@ -230,7 +232,7 @@ def print_json(content: object) -> None:
 
 
 def print_document(document: "ResultDocument", *, as_json: bool, as_csv: bool) -> None:
-    """Print a result as a table, or in the form that an option chose."""
+    """Print a result as a table, or in the form that an option selects."""
     if as_json:
         typer.echo(document.model_dump_json(indent=1))
     elif as_csv:

@@ -1,4 +1,4 @@
-"""What the commands that decide have in common: which jobs count, and where the answer goes."""
+"""What the commands that decide share: which jobs count, and where the answer goes."""
 
 import io
 import sys
@@ -23,7 +23,7 @@ Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs befor
 
 
 def write_text(output: str | None, write: Callable[[TextIO], None]) -> None:
-    """Has `write` write to the file, None or -: to standard output. Raise UsageError or
+    """Call `write` with the file; None or -: with standard output. Raise UsageError or
     ResourceError for a file that cannot be written."""
     from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 

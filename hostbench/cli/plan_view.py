@@ -15,7 +15,7 @@ GAP = (0, 1, 0, 0)
 
 
 def show_plan(plan: Plan, stream: TextIO) -> None:
-    """One line for each entry of the suite: its cases, their trials and the time of it all."""
+    """Print one line for each entry of the suite: its cases, their trials and the time of all."""
     console = console_for(stream)
     table = Table(box=None, padding=GAP, pad_edge=False)
     table.add_column("cases of", overflow="fold")
@@ -33,7 +33,7 @@ def show_plan(plan: Plan, stream: TextIO) -> None:
 
 
 def plan_tree(plan: Plan) -> dict[str, Any]:
-    """The same as JSON: seconds; null where unknown."""
+    """Return the same as JSON: seconds; null if unknown."""
     estimate = plan.estimate()
     return {
         "suite": plan.suite.name,
@@ -65,7 +65,7 @@ def _case_tree(plan: Plan, case: PlannedCase) -> dict[str, Any]:
 
 
 def _title(cases: Sequence[PlannedCase]) -> str:
-    """The workload, and what the first and the last of its cases are."""
+    """Return the workload, and the labels of its first and its last case."""
     first, last = cases[0], cases[-1]
     return first.title if first is last else f"{first.title} … {last.label}"
 

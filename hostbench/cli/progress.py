@@ -1,7 +1,7 @@
-"""What people see while a job runs, on standard error: Rich on a terminal, plain lines otherwise.
+"""The progress of a job, on standard error: Rich on a terminal, plain lines otherwise.
 
-Nothing here runs on its own: it writes when the run has something to say, so a trial is not
-disturbed by its own progress bar.
+Nothing here runs on its own: it writes only at events of the run, so a trial is not disturbed by
+its own progress bar.
 """
 
 import time
@@ -41,12 +41,12 @@ from hostbench.plan.estimate import Plan
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-# Long trials say something now and then.
+# Long trials print a line at this interval.
 SAMPLE_LINE_EVERY_S = 10.0
 
 
 def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
-    """`15 cases, 45 to 75 trials, 41 s to 1 min 10 s`."""
+    """Return a text such as `15 cases, 45 to 75 trials, 41 s to 1 min 10 s`."""
     plan = plan.without(kept)
     text = f"{plural(len(plan.cases), 'case')}, {estimate_sentence(plan.estimate())}"
     skipped = sum(case.skip is not None for case in plan.cases)
@@ -58,7 +58,7 @@ def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
 
 
 def estimate_sentence(estimate: Estimate) -> str:
-    """`45 to 75 trials, 41 s to 1 min 10 s`."""
+    """Return a text such as `45 to 75 trials, 41 s to 1 min 10 s`."""
     trials = _range(str(estimate.trials_low), plural(estimate.trials_high, "trial"))
     if estimate.peer_trials_high:
         low, high = estimate.peer_trials_low, estimate.peer_trials_high
@@ -75,12 +75,12 @@ def _range(low: str, high: str) -> str:
 
 
 def waiting_sentence(window: IdleWindow) -> str:
-    """What keeps the idle gate shut."""
+    """Return what keeps the idle gate waiting."""
     return f"waiting for an idle host: {'; '.join(reason.text for reason in window.reasons)}"
 
 
 class PlainProgress:
-    """One line for everything worth one, of a run here or of a job that is followed. It is silent
+    """One line for each noteworthy event, of a run here or of a job that is followed. It is silent
     once the reader of its stream has gone."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -108,7 +108,7 @@ class PlainProgress:
         try:
             self._stream.write(f"{text}\n")
             self._stream.flush()
-        except OSError:  # The reader went away; the measurement is worth finishing.
+        except OSError:  # The reader has gone; the measurement goes on.
             self._stream = None
 
     def take(self, event: JobEvent) -> None:
@@ -131,13 +131,13 @@ class PlainProgress:
 
     @property
     def _trials_least(self) -> int:
-        """How many trials it takes at least, as far as is known."""
+        """Return the least number of trials, as far as it is known."""
         return self._trials + sum(self._left.values())
 
     def _take_of_case(
         self, event: TrialBeginsEvent | SampleTakenEvent | TrialEndedEvent | CaseEndedEvent
     ) -> None:
-        """One that is about a case; of a case that the plan does not have nothing is shown."""
+        """Take an event about a case; ignore one about a case that is not in the plan."""
         if isinstance(event, TrialBeginsEvent):
             if event.case in self._cases:
                 self.begins(self._cases[event.case], event.index, event.tool)
@@ -156,17 +156,17 @@ class PlainProgress:
             self.case_done(event.record)
 
     def _enter(self, case: str, index: int, tool: str) -> bool:
-        """Whether the plan has the case. Its first trial may have begun before the job was
-        followed: that a trial begins is published live only."""
+        """Return whether the plan has the case. Its first trial may have begun before this process
+        followed the job, since the beginning of a trial is only published live."""
         found = self._cases.get(case)
         if found is not None and found != self._current:
             self.begins(found, index, tool)
         return found is not None
 
     def _state(self, event: StateEvent) -> None:
-        """The state of a job that is followed."""
+        """Show the state of a job that is followed."""
         if event.state is StackState.WAITING:
-            # What the idle gate saw says more, and is shown in place.
+            # What the idle gate saw is more informative, and is shown instead.
             if not self._has_shown_why_it_waits:
                 why = f": {event.reason}" if event.reason else " until its host is idle"
                 self.say(f"job {event.job} waits{why}")
@@ -177,10 +177,10 @@ class PlainProgress:
             self._began_unix_s = self._began_unix_s or event.time_unix_s
 
     def planned(self, event: PlanEvent) -> None:
-        """The plan stands."""
+        """Take over the plan."""
         self._cases = {case.case: case for case in event.cases}
         self._done, self._metrics = len(event.kept), event.metrics
-        # Cases are measured in turn, so most of them end at the end: it is trials that pass.
+        # Cases are measured in turn, so most of them end last: progress counts trials.
         self._trials = 0
         self._left = {
             case.case: 0 if case.case in event.kept else 1 if case.skip else case.repeats.min_trials
@@ -191,33 +191,33 @@ class PlainProgress:
         self.say(f"plan{scale}: {plan_sentence(plan, event.kept)}")
 
     def begins(self, case: PlannedCase, index: int, tool: str) -> None:
-        """Trial `index` of a case, from 0, is about to start."""
+        """Note that trial `index` of a case, from 0, is about to start."""
         self._current = case
         self._shown_s = time.monotonic()
 
     def waits(self, window: IdleWindow) -> None:
-        """The gate found the host busy."""
+        """Show that the gate found the host busy."""
         self.say(waiting_sentence(window))
 
     def gate(self, idle: IdleRecord) -> None:
-        """The gate gave its answer."""
+        """Show the gate's answer."""
         if idle.idle is False:
             self.say(not_idle_sentence(idle))
 
     def sample(self, case: PlannedCase, sample: SampleEvent) -> None:
-        """An interval of a trial; of these only a few are worth a line."""
+        """Show an interval of a trial; only a few of them get a line."""
         if time.monotonic() - self._shown_s >= SAMPLE_LINE_EVERY_S:
             self._shown_s = time.monotonic()
             self.say(f"{case.title}: {sample.t_s:.0f} s measured")
 
     def trial(self, trial: TrialRecord) -> None:
-        """A trial is over."""
+        """Show a finished trial."""
         text = self._figure(trial)
         title = self._title(trial.tool)
         self.say(f"[{self._trials}/{self._trials_least}] {title} #{trial.index + 1}: {text}")
 
     def case_done(self, record: CaseRecord) -> None:
-        """A case is done."""
+        """Show a finished case."""
         of = f"{self._done}/{len(self._cases)} cases"
         self.say(f"[{of}] {self._title()}: {record.verdict}")
 
@@ -226,7 +226,7 @@ class PlainProgress:
         return title if tool == OWN_TOOL else f"{title}, {tool}"
 
     def _figure(self, trial: TrialRecord) -> str:
-        """The figure of a trial, or why there is none."""
+        """Return the figure of a trial, or why there is none."""
         if trial.value is None or self._current is None:
             return f"{trial.verdict}: {'; '.join(reason.text for reason in trial.reasons)}"
         unit = primary_metric(self._metrics[self._current.workload]).unit
@@ -235,15 +235,15 @@ class PlainProgress:
         text = human(trial.value, unit)
         if trial.efficiency is not None and trial.peer_start is None:
             text += f", {percent(trial.efficiency)} of the limit"
-        # The sentences stand below the table at the end.
+        # The sentences come below the table at the end.
         codes = ", ".join(reason.code for reason in trial.reasons)
         return f"{text}, {trial.verdict} ({codes})" if codes else text
 
 
 class RichProgress(PlainProgress):
-    """A bar over the trials, the running case beside it, and lines only where something is wrong.
+    """A bar over the trials with the running case beside it, and lines only if something is wrong.
 
-    It is drawn when the run says something, never by a thread of its own.
+    It is drawn at events of the run, never by a thread of its own.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -272,7 +272,7 @@ class RichProgress(PlainProgress):
         self._console.print(text, markup=False, highlight=False)
 
     def planned(self, event: PlanEvent) -> None:
-        """The plan stands."""
+        """Take over the plan."""
         super().planned(event)
         if self._bar is not None:  # another session of the same job
             self._progress.remove_task(self._bar)
@@ -296,29 +296,29 @@ class RichProgress(PlainProgress):
         self._progress.refresh()
 
     def begins(self, case: PlannedCase, index: int, tool: str) -> None:
-        """A trial is about to start."""
+        """Show that a trial is about to start."""
         super().begins(case, index, tool)
         self._show(f"{self._title(tool)}, trial {index + 1}")
 
     def waits(self, window: IdleWindow) -> None:
-        """The gate found the host busy."""
+        """Show that the gate found the host busy."""
         self._show(waiting_sentence(window))
 
     def sample(self, case: PlannedCase, sample: SampleEvent) -> None:
-        """An interval of a trial."""
+        """Show an interval of a trial."""
         self._show(f"{case.title}, {sample.t_s:.0f} s")
 
     def trial(self, trial: TrialRecord) -> None:
-        """A trial is over; only one without a figure is worth a line here, and not every peer
-        that is not installed: the result says it once."""
+        """Show a finished trial only if it has no figure, and not for each peer that is not
+        installed: the result lists these once."""
         if trial.value is None and (trial.tool == OWN_TOOL or trial.verdict is Verdict.FAILED):
             super().trial(trial)
 
     def case_done(self, record: CaseRecord) -> None:
-        """A case is done."""
+        """Show a finished case."""
         self._show(f"{self._title()}: {record.verdict}")
 
 
 def progress_for(stream: TextIO) -> PlainProgress:
-    """Rich on a terminal, plain lines otherwise."""
+    """Return Rich progress on a terminal, plain lines otherwise."""
     return RichProgress(stream) if stream.isatty() else PlainProgress(stream)

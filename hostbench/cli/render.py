@@ -1,4 +1,4 @@
-"""Tables for people, on standard output. Colour never says anything that a word does not."""
+"""Tables for people, on standard output. Colour never carries information that a word does not."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,23 +41,25 @@ VERDICT_STYLES = {
     Verdict.FAILED: "bold red",
     Verdict.SKIPPED: "dim",
 }
-# Below it a host that was not quiet is one mark in the table: most cases then need one line.
+# In fewer columns, a host that was not quiet is a single mark in the table, so that most cases need
+# one line.
 WIDE_COLUMNS = 110
 NOT_QUIET = "*"
 LEAST_CASE_COLUMNS = 16
-# Of more cases a title, a kind of reason and a tool have a line each: all of it is on one screen or
-# two, and the report and --json say the rest.
+# With more cases than this, a title, a kind of reason and a tool take one line each, so that all
+# fits on one or two screens. The report and --json have the rest.
 CASES_IN_FULL = 20
 KINDS_SHOWN = 4
 ITEMS_OF_LONG = 3
-# The fifth is what was delivered: a shorter word lets most cases have one line in 80 columns.
+# The fifth column is the delivered share: with a shorter word, most cases need one line of 80
+# columns.
 HEADER = ("case", "figure", "within", "limit", "given", "verdict")
 OVERVIEW_HEADER = ("best case", "figure", "within", "limit", "given ≥", "host", "verdicts")
 
 
 def show_result(document: ResultDocument, stream: TextIO) -> None:
-    """The receipt, a line a subsystem, the table of the cases, what peers measured, and every
-    reason below it as a sentence, grouped where there are many."""
+    """Print the receipt, a line for each subsystem, the table of cases, what peers measured, and
+    below it every reason as a sentence, grouped if there are many."""
     console = console_for(stream)
     console.print(_headline(document))
     most = ITEMS_OF_LONG if _is_long(document) else ITEMS_SHOWN
@@ -83,13 +85,13 @@ def _is_long(document: ResultDocument) -> bool:
 
 
 def _full_lines(cases: Sequence[CaseResult], _columns: int) -> Iterator[str]:
-    """What peers measured, and the reasons."""
+    """Yield what peers measured, and the reasons."""
     yield from _peer_lines(cases)
     yield from _reasons(cases)
 
 
 def _show_receipt(receipt: Receipt, most: int, console: Console) -> None:
-    """Whether the host is as it should be, and what to look at."""
+    """Print whether the host is as it should be, and what to look at."""
     style = {HostWord.LOW: "bold red", HostWord.SUSPECT: "yellow"}.get(receipt.word, "bold")
     console.print(f"{QUESTION} {receipt.answer}", style=style)
     for number, item in enumerate(receipt.items[:most], start=1):
@@ -101,7 +103,7 @@ def _show_receipt(receipt: Receipt, most: int, console: Console) -> None:
 
 
 def _overview_table(lines: Sequence[SubsystemLine], columns: int) -> Table:
-    """A line a subsystem: a good figure of it, and the worst of all else."""
+    """Return a line for each subsystem: a good figure, and the worst of everything else."""
     is_wide = columns >= WIDE_COLUMNS
     rows = [_overview_cells(line, is_wide) for line in lines]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
@@ -138,7 +140,7 @@ def _overview_cells(line: SubsystemLine, is_wide: bool) -> list[Text]:
 
 
 def _condition(line: SubsystemLine, is_wide: bool) -> str:
-    """With the culprit where there is room: the findings above name it, too."""
+    """Return the condition, with the culprit if there is room: the findings above name it, too."""
     words = condition_words(line.condition, culprit=is_wide)
     return words if is_wide else words.replace(",", "").replace(" %", "%")
 
@@ -149,7 +151,7 @@ def _reasons(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def _short_lines(cases: Sequence[CaseResult], columns: int) -> Iterator[str]:
-    """The same in a line each, but for what is wrong."""
+    """Yield the same, one line each, except for what is wrong."""
     for line in _peer_ranges(cases):
         yield _cut(line, columns)
     # In full, but each kind once: the table marks all cases that have it.
@@ -164,12 +166,12 @@ def _short_lines(cases: Sequence[CaseResult], columns: int) -> Iterator[str]:
 
 
 def _cut(text: str, columns: int) -> str:
-    """As much of it as one line holds."""
+    """Return as much of the text as fits on one line."""
     return text if len(text) <= columns else f"{text[: columns - 1].rstrip()}…"
 
 
 def _short_titles(titles: Sequence[str], columns: int) -> list[str]:
-    """In a line each, as long as that tells them apart."""
+    """Return the titles cut to one line each, if they still differ."""
     cut = [_cut(title, columns) for title in titles]
     return [
         short if cut.count(short) == 1 else title for short, title in zip(cut, titles, strict=True)
@@ -191,7 +193,7 @@ def _headline(document: ResultDocument) -> str:
 
 
 def _case_table(document: ResultDocument, columns: int) -> Table:
-    """Without skipped cases: the reasons name them."""
+    """Return the table without skipped cases: the reasons name these."""
     rows = [
         _case_cells(case, columns) for case in document.cases if case.verdict is not Verdict.SKIPPED
     ]
@@ -205,7 +207,7 @@ def _case_table(document: ResultDocument, columns: int) -> Table:
         titles = _short_titles([str(row[0]) for row in rows], left)
         rows = [[Text(title), *row[1:]] for title, row in zip(titles, rows, strict=True)]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    # The figures as wide as they are, the case as wide as what is left.
+    # The figures take the width they need; the case takes the rest.
     table.add_column(HEADER[0], overflow="fold", max_width=left)
     for name in HEADER[1:]:
         justify: JustifyMethod = "left" if name == "verdict" else "right"
@@ -216,9 +218,12 @@ def _case_table(document: ResultDocument, columns: int) -> Table:
 
 
 def _peer_lines(cases: Iterable[CaseResult]) -> Iterator[str]:
-    """What each tool measured beside ours, a paragraph for each quantity that is compared:
+    """Yield what each tool measured beside ours, in a paragraph for each compared quantity:
     `likwid-bench 5.2.2, ours/peer of operations per second, whole run: cpu.fma fp64 1.004
-    (0.998–1.010); …`. All its figures: the report, --csv, --json."""
+    (0.998–1.010); …`.
+
+    The report, --csv and --json have all its figures.
+    """
     by_tool: dict[str, list[str]] = {}
     for case in cases:
         for peer in case.peers:
@@ -231,7 +236,8 @@ def _peer_lines(cases: Iterable[CaseResult]) -> Iterator[str]:
 
 
 def _peer_ranges(cases: Iterable[CaseResult]) -> Iterator[str]:
-    """`fio 3.33: ours/peer 0.998 to 1.021 in 2 cases (bytes per second)`; `no ratio in 1 case`."""
+    """Yield `fio 3.33: ours/peer 0.998 to 1.021 in 2 cases (bytes per second)`;
+    `no ratio in 1 case`."""
     by_tool: dict[tuple[str, str | None], list[float]] = {}
     for case in cases:
         for peer in case.peers:
@@ -287,7 +293,7 @@ def _case_cells(case: CaseResult, columns: int) -> list[Text]:
 
 
 def _within(case: CaseResult, half_width_ratio: float | None) -> Text:
-    """Half the interval; yellow where it is wider than what the trials were to reach."""
+    """Return half the interval; yellow if it is wider than the target of the trials."""
     if half_width_ratio is None:
         return Text("–")
     is_wide = half_width_ratio > case.repeats.target
@@ -295,12 +301,13 @@ def _within(case: CaseResult, half_width_ratio: float | None) -> Text:
 
 
 def _narrow(ratio: float | None) -> str:
-    """`99.8%`: in 80 columns most cases then need one line."""
+    """Return a share such as `99.8%`: without the space, most cases fit on one line of 80
+    columns."""
     return percent(ratio).replace(" ", "")
 
 
 def _verdict(case: CaseResult, columns: int) -> Text:
-    """With what the host was like, where it was not quiet."""
+    """Return the verdict, with the host's condition if that was not quiet."""
     style = VERDICT_STYLES[case.verdict] if case.verdict else "dim"
     busy = ""
     if case.condition is not None and _is_busy(case):
@@ -314,7 +321,7 @@ def _is_busy(case: CaseResult) -> bool:
 
 
 def _figure_notes(document: ResultDocument, columns: int) -> str:
-    """What the columns mean, for the confidences that occur."""
+    """Return what the columns mean, for the confidences in the document."""
     found = [
         metric.statistics
         for case in document.cases

@@ -18,8 +18,8 @@ HEADLINE = "*"
 
 
 def show_baseline(baseline: Baseline, name: str, stream: TextIO) -> None:
-    """Its model, and a line a case: what is usual, what is the least of a sound host, and how far
-    jobs and hosts differ."""
+    """Print its model, and a line for each case: the usual value, the least value of a sound host,
+    and how much jobs and hosts differ."""
     console = console_for(stream)
     console.print(baseline_words(described(baseline, name)))
     headlines = set(headline_cases(baseline.cases))

@@ -29,13 +29,13 @@ STYLES = {
     Word.BETTER: "green",
     Word.SAME: "",
 }
-# What is the same is counted where there is more; --json and the page have every row.
+# If more figures than this are the same, they are only counted; --json and the page have every row.
 SAME_SHOWN = 20
 FACTS_SHOWN = 12
 
 
 def show_comparison(comparison: Comparison, stream: TextIO) -> None:
-    """What it comes to, the facts that differ, the figures, the worst first, and what would decide
+    """Print the result, the facts that differ, the figures, the worst first, and what would decide
     the undecided ones."""
     console = console_for(stream)
     console.print(headline(comparison), style=STYLES[comparison.word])
@@ -58,7 +58,7 @@ def show_comparison(comparison: Comparison, stream: TextIO) -> None:
 
 
 def _table(comparison: Comparison) -> tuple[Table, int]:
-    """The rows, and how many of those that are the same were left out."""
+    """Return the rows, and how many of the unchanged ones were left out."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("case", overflow="fold")
     for name in ("A", "B", "change", "interval"):

@@ -26,7 +26,7 @@ FACTS_SHOWN = 12
 
 
 def show_histories(found: HostHistory, stream: TextIO) -> None:
-    """Each of them, and how often they are wrong."""
+    """Print each history, and the error rate."""
     console = console_for(stream)
     for history in found.histories:
         _show(history, console, stream.encoding)
@@ -41,8 +41,8 @@ def show_histories(found: HostHistory, stream: TextIO) -> None:
 
 
 def _show(history: History, console: Console, encoding: str | None) -> None:
-    """The answer, the figures in the order of time, the changes with the facts that changed there,
-    and what could not be seen."""
+    """Print the answer, the figures in the order of time, the changes with the facts that changed
+    there, and what could not be seen."""
     console.print(history_headline(history), style=STYLES[history.word])
     values = [point.value for point in history.points]
     if values:
@@ -64,7 +64,7 @@ def _show(history: History, console: Console, encoding: str | None) -> None:
 
 
 def _bars(encoding: str | None) -> str:
-    """Those that the stream can write."""
+    """Return the bars that the stream's encoding can write."""
     try:
         BARS.encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -73,7 +73,7 @@ def _bars(encoding: str | None) -> str:
 
 
 def _columns(jobs: int) -> list[slice]:
-    """Which jobs each column stands for: as few as fit."""
+    """Return the jobs of each column: as few columns as fit."""
     count = min(jobs, COLUMNS_MOST)
     ends = [jobs * column // count for column in range(count + 1)]
     return [slice(begin, end) for begin, end in itertools.pairwise(ends)]

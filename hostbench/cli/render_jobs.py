@@ -34,7 +34,7 @@ GAP = (0, 1, 0, 0)
 
 
 def show_jobs(found: JobList, stream: TextIO) -> None:
-    """The jobs, newest first, and what Redis keeps."""
+    """Print the jobs, newest first, and what Redis keeps."""
     console = console_for(stream)
     if not found.jobs:
         console.print("There are no such jobs; submit one with: hostbench submit quick")
@@ -57,7 +57,7 @@ def _memory(memory: QueueMemory) -> str:
 
 def _jobs_table(jobs: Sequence[JobView]) -> Table:
     table = Table(box=None, padding=GAP, pad_edge=False)
-    # An id is there to be copied: it is never broken.
+    # People copy an id, so it is never wrapped.
     table.add_column("job", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("host", overflow="fold")
@@ -89,7 +89,7 @@ def _remark(job: JobView) -> str | VerdictCounts:
 
 
 def place_in_queue(job: JobView) -> str:
-    """Whether it is the first that waits for its hosts, or after how many."""
+    """Return whether the job is the first that waits for its hosts, or after how many others."""
     if job.position is None:
         return "in the queue"
     before = job.position - 1
@@ -97,7 +97,7 @@ def place_in_queue(job: JobView) -> str:
 
 
 def show_job(job: JobView, stream: TextIO) -> None:
-    """Everything about one job."""
+    """Print everything about one job."""
     console = console_for(stream)
     console.print(Text.assemble(f"{job.id}: ", (job.state, STATE_STYLES[job.state])))
     table = Table(box=None, padding=GAP, pad_edge=False, show_header=False)
@@ -170,7 +170,7 @@ def _progress(job: JobView) -> str:
 
 
 def next_step(job: JobView) -> str:
-    """The command that a reader of this job most likely wants."""
+    """Return the command that a reader of this job most likely wants."""
     if job.state not in TERMINAL:
         return f"hostbench watch {job.id}"
     if job.state is StackState.SUCCEEDED:
@@ -179,19 +179,19 @@ def next_step(job: JobView) -> str:
 
 
 def _moment(unix_s: float) -> str:
-    """Local time, and how long ago as far as that is worth knowing."""
+    """Return the local time, and how long ago it was if that matters."""
     ago_s = time.time() - unix_s
     text = f"{datetime.fromtimestamp(unix_s).astimezone():%Y-%m-%d %H:%M:%S %Z}"
     return f"{text} ({ago(unix_s)})" if 0 <= ago_s < 86_400 else text
 
 
 def ago(unix_s: float) -> str:
-    """`12 s ago`."""
+    """Return a text such as `12 s ago`."""
     return f"{duration(max(0.0, time.time() - unix_s))} ago"
 
 
 def show_hosts(hosts: Sequence[HostView], stream: TextIO) -> None:
-    """The hosts by name."""
+    """Print the hosts by name."""
     console = console_for(stream)
     if not hosts:
         console.print(

@@ -14,7 +14,7 @@ LEAST_COLUMNS = 80
 
 
 def console_for(stream: TextIO) -> Console:
-    """A console as wide as the terminal; 80 columns or COLUMNS for a file or a pipe."""
+    """Return a console as wide as the terminal; for a file or a pipe, 80 columns or COLUMNS."""
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     if not stream.isatty():
         console.width = max(LEAST_COLUMNS, console.width)
@@ -22,7 +22,7 @@ def console_for(stream: TextIO) -> Console:
 
 
 class VerdictCounts:
-    """`12 clean, 1 skipped` in a table: where a line ends, a count stays beside its verdict."""
+    """`12 clean, 1 skipped` in a table: when lines wrap, a count stays beside its verdict."""
 
     def __init__(self, counts: Mapping[Verdict, int]) -> None:
         pairs = [f"{count} {verdict}" for verdict, count in counts.items()]
@@ -47,13 +47,13 @@ class VerdictCounts:
 
 
 def show_jobs(summaries: Sequence[JobSummary], older: int, stream: TextIO) -> None:
-    """The jobs, newest first; `older` says how many were left out."""
+    """Print the jobs, newest first; `older` is the number of jobs left out."""
     console = console_for(stream)
     if not summaries:
         console.print("There are no jobs yet; measure with: hostbench run")
         return
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    # An id is there to be copied: it is never broken.
+    # People copy an id, so it is never wrapped.
     table.add_column("job", no_wrap=True)
     table.add_column("host", overflow="fold")
     table.add_column("state", no_wrap=True)

@@ -1,5 +1,5 @@
 """The command line of the stack: submit, jobs, job, cancel, resume, hosts, watch, result; and what
-lets other commands ask an orchestrator."""
+lets other commands use an orchestrator."""
 
 import contextlib
 import inspect
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hostbench.client.api import Orchestrator
     from hostbench.model.jobs import JobView
 
-# Everything that takes time to import is imported by the command that needs it.
+# Each command imports what takes time to import.
 
 JOBS_SHOWN = 20
 LIMIT_MOST = 1_000_000
@@ -51,7 +51,7 @@ Wait = Annotated[
 def _reach(
     url: Url = None, key_file: KeyFile = None, ca_file: CaFile = None, config: Config = None
 ) -> "Orchestrator":
-    """The options that every command of the stack has, and what they lead to."""
+    """Return the orchestrator for the options that every command of the stack has."""
     from hostbench.cli.job_commands import orchestrator
     from hostbench.client.connection import Reach
 
@@ -71,15 +71,15 @@ def _reach_or_none(
     ca_file: CaFile = None,
     config: Config = None,
 ) -> "contextlib.AbstractContextManager[Orchestrator | None]":
-    """The same with an option that asks for it."""
+    """Do the same with an option that requests it; without any of these options, yield None."""
     if stack or any((url, key_file, ca_file, config)):
         return _reach(url, key_file, ca_file, config)
     return contextlib.nullcontext()
 
 
 def _with_server(reach: Callable[..., Any], function: Callable[..., None]) -> Callable[..., None]:
-    """A command of a function that takes the orchestrator before its own options: what `reach`
-    makes of the options that are added to these."""
+    """Return a command from a function that takes the orchestrator before its own options: the
+    result of `reach`, whose options are added."""
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = list(inspect.signature(reach).parameters.values())
 
@@ -99,12 +99,13 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def here_or_there(function: Callable[..., None]) -> Callable[..., None]:
-    """A command that asks an orchestrator where it is told to; else it gets None for one."""
+    """Return a command that uses an orchestrator if options request it, and otherwise gets None for
+    it."""
     return _with_server(_reach_or_none, function)
 
 
 def refuse_here(**given: object) -> None:
-    """Raise UsageError for an option that is about files here, beside those of a stack."""
+    """Raise UsageError for an option on local files together with options of a stack."""
     for name, value in given.items():
         if value is not None:
             option = name.replace("_", "-")
@@ -156,7 +157,7 @@ def submit(
 
 
 def _queued(server: "Orchestrator", job: "JobView", *, wait: bool, as_json: bool) -> None:
-    """Standard output is the id's alone, so that a script can take it; people read the rest."""
+    """Print only the id on standard output, for scripts; the rest is for people."""
     if not as_json:
         typer.echo(job.id)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Following a job to its end, and what that end means to the shell."""
+"""Following a job to its end, and the exit code for that end."""
 
 import contextlib
 import signal
@@ -25,15 +25,15 @@ _PAST = {
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end what is done in it with Interrupted.
+    """End the context with Interrupted on SIGINT, SIGTERM or SIGHUP.
 
-    Raised from the handler, unlike in a run: nothing was started that could be left behind, and a
+    Unlike in a run, the handler raises it: nothing was started that could be left behind, and a
     read from the network waits for nothing else.
     """
     before = {signum: signal.getsignal(signum) for signum in EXIT_CODES}
 
     def stop(signum: int, _frame: FrameType | None) -> None:
-        for one in before:  # A second one must not break into the end of the first.
+        for one in before:  # A second signal must not disturb the end after the first.
             signal.signal(one, signal.SIG_IGN)
         raise Interrupted(signal.Signals(signum))
 
@@ -48,7 +48,8 @@ def stoppable() -> Iterator[None]:
 
 
 def watch(server: Orchestrator, job: str) -> JobView:
-    """Show the progress of a job on standard error until it has ended; the job as it is then.
+    """Show the progress of a job on standard error until it has ended; return the job in its final
+    state.
 
     Raise Interrupted on Ctrl-C: the job goes on.
     """
@@ -76,7 +77,7 @@ def _watched(server: Orchestrator, job: JobView, progress: PlainProgress) -> Job
 
 
 def exit_code(job: JobView) -> ExitCode:
-    """What a finished job makes of the command's exit code."""
+    """Return the command's exit code for a finished job."""
     if job.state in (StackState.CANCELLED, StackState.LOST):
         return ExitCode.ENDED_EARLY
     if job.exit_code in set(ExitCode):
@@ -85,6 +86,6 @@ def exit_code(job: JobView) -> ExitCode:
 
 
 def last_words(job: JobView) -> str:
-    """How a job ended, and what can be done now: two lines."""
+    """Return how a job ended, and what the user can do now, in two lines."""
     reason = f": {job.reason}" if job.reason else ""
     return shown_text(f"job {job.id} {_PAST[job.state]}{reason}") + f"\nnext: {next_step(job)}"

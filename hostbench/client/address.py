@@ -1,4 +1,5 @@
-"""The address of an orchestrator: http or https, host, port, perhaps a path before its calls."""
+"""The address of an orchestrator: http or https, host, port, and optionally a path before its
+calls."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -19,8 +20,8 @@ class Address:
 
     @classmethod
     def parsed(cls, text: str, named_by: str) -> "Address":
-        """The address in `text`. Raise UsageError for anything else, and for one to which the key
-        would travel in clear."""
+        """Return the address in `text`. Raise UsageError for anything else, and for an address to
+        which the key would travel unencrypted."""
         text = text.strip()
         try:
             parts = urlsplit(text)
@@ -41,12 +42,12 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine, or seems to be."""
+        """Whether it is on this machine, as far as the address shows."""
         return is_loopback(self.host)
 
 
 def _look_up_able(text: str) -> None:
-    """Raise InvalidURL or ValueError for a name that would be one for no resolver."""
+    """Raise InvalidURL or ValueError for a name that no resolver accepts."""
     httpx.URL(text).host.encode("idna")
 
 

@@ -27,7 +27,7 @@ from hostbench.model.jobs import HostList, JobList, JobSpec, JobView
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
-# A report of many cases is drawn at the request, and decisions are made.
+# A report of many cases is drawn at the request, and decisions are computed then.
 DOCUMENT_S = 180.0
 # The orchestrator sends a comment every 15 s.
 SILENCE_S = 50.0
@@ -40,8 +40,8 @@ Query = Mapping[str, str | float | None]
 
 
 class Orchestrator:
-    """A connection to one orchestrator; a context manager. Every call raises HostbenchError:
-    UnreachableError when there is no proper answer, Refusal when it is no."""
+    """A connection to one orchestrator, as a context manager. Every call raises HostbenchError:
+    UnreachableError without a proper answer, Refusal if it is refused."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -75,7 +75,7 @@ class Orchestrator:
         raise AssertionError("the last attempt returns or raises")
 
     def jobs(self, limit: int, state: str | None = None, host: str | None = None) -> JobList:
-        """The newest `limit` jobs (0: all), newest first; `next`: there are older ones."""
+        """Return the newest `limit` jobs (0: all), newest first; `next`: there are older ones."""
         found: list[JobView] = []
         before: str | None = None
         while True:
@@ -89,7 +89,7 @@ class Orchestrator:
                 return answer.model_copy(update={"jobs": found[: limit or None]})
 
     def job(self, job_id: str) -> JobView:
-        """A job."""
+        """Return a job."""
         return self._ask(JobView, "GET", f"/jobs/{job_id}")
 
     def cancel(self, job_id: str) -> JobView:
@@ -97,27 +97,27 @@ class Orchestrator:
         return self._ask(JobView, "DELETE", f"/jobs/{job_id}")
 
     def resume(self, job_id: str) -> JobView:
-        """Queue a job again that did not succeed; it goes on with what it has not measured."""
+        """Queue a job again that did not succeed; it continues with what it has not measured."""
         return self._ask(JobView, "POST", f"/jobs/{job_id}/resume")
 
     def hosts(self) -> HostList:
-        """The registered hosts."""
+        """Return the registered hosts."""
         return self._ask(HostList, "GET", "/hosts")
 
     def compare(self, a: str, b: str, query: Query) -> Comparison:
-        """Side B beside side A; `query` as GET /compare has it."""
+        """Compare side B with side A; `query` as for GET /compare."""
         return self._decided(Comparison, "/compare", {"a": a, "b": b, **query})
 
     def history(self, host: str, query: Query) -> HostHistory:
-        """The histories of a host; `query` as GET /hosts/{host}/history has it."""
+        """Return the histories of a host; `query` as for GET /hosts/{host}/history."""
         return self._decided(HostHistory, f"/hosts/{host}/history", query)
 
     def baselines(self) -> BaselineList:
-        """The baselines that it finds."""
+        """Return the baselines that the orchestrator finds."""
         return self._decided(BaselineList, "/baselines")
 
     def baseline_check(self, job_id: str) -> HostCheck:
-        """The host of a job beside the baseline of its model."""
+        """Compare the host of a job with the baseline of its model."""
         return self._decided(HostCheck, f"/jobs/{job_id}/baseline")
 
     def _decided(self, model: type[Answer], path: str, query: Query | None = None) -> Answer:
@@ -126,22 +126,22 @@ class Orchestrator:
         return self._ask(model, "GET", path, params=given, timeout=timeout)
 
     def result(self, job_id: str) -> bytes:
-        """The result document as it is stored."""
+        """Return the result document as it is stored."""
         return self._document(f"/jobs/{job_id}/result", "application/json")
 
     def result_csv(self, job_id: str) -> bytes:
-        """The result as CSV."""
+        """Return the result as CSV."""
         return self._document(f"/jobs/{job_id}/result", "text/csv", {"format": "csv"})
 
     def report(self, job_id: str) -> bytes:
-        """The report as a page."""
+        """Return the report as a page."""
         return self._document(f"/jobs/{job_id}/report", "text/html")
 
     @contextlib.contextmanager
     def events(
         self, job_id: str, last_id: str | None
     ) -> Iterator[Iterator[httpx_sse.ServerSentEvent]]:
-        """The events of a job after the one called `last_id`, as they come."""
+        """Yield the events of a job after the one called `last_id`, as they come."""
         headers = {"Last-Event-ID": last_id} if last_id else {}
         timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
         with self._errors_in_words():
@@ -160,7 +160,7 @@ class Orchestrator:
                     ) from None
 
     def not_understood(self, response: httpx.Response, error: ValidationError) -> HostbenchError:
-        """An answer that is not what this version expects."""
+        """Return the error for an answer that this version does not expect."""
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         return not_an_orchestrator(
@@ -170,7 +170,7 @@ class Orchestrator:
     def _ask(self, model: type[Answer], method: str, path: str, **options: Any) -> Answer:
         response = self._call(method, path, **options)
         try:
-            # What a newer orchestrator says in addition is not for us.
+            # Ignore what a newer orchestrator adds.
             return model.model_validate_json(response.content, extra="ignore")
         except ValidationError as error:
             raise self.not_understood(response, error) from None
@@ -213,7 +213,7 @@ def _client(connection: Connection, trust: ssl.SSLContext | bool) -> httpx.Clien
             },
             verify=trust,
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
-            # A proxy cannot reach what is on this machine.
+            # A proxy cannot reach servers on this machine.
             trust_env=not connection.address.is_local,
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:
@@ -225,7 +225,7 @@ def _client(connection: Connection, trust: ssl.SSLContext | bool) -> httpx.Clien
 
 
 def _may_have_arrived(error: LostContact) -> bool:
-    """Whether the connection broke after it stood."""
+    """Whether the connection broke after it was established."""
     cause = error.__cause__
     return isinstance(cause, httpx.TransportError) and not isinstance(
         cause, httpx.ConnectError | httpx.ConnectTimeout
@@ -233,7 +233,7 @@ def _may_have_arrived(error: LostContact) -> bool:
 
 
 def _trust(connection: Connection) -> ssl.SSLContext | bool:
-    """Whose certificates are accepted. Raise ResourceError for a file that holds none."""
+    """Return the authorities to trust. Raise ResourceError for a file that holds none."""
     if connection.ca_file is None:
         return True
     try:

@@ -13,7 +13,7 @@ from hostbench.client.address import Address
 from hostbench.programs.program import CHECKOUT
 
 ENVIRONMENT = ".env"
-# As in compose.yaml.
+# The names in compose.yaml.
 BIND, PORT, TLS, SECRETS = "HOSTBENCH_BIND", "HOSTBENCH_PORT", "HOSTBENCH_TLS", "HOSTBENCH_SECRETS"
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = "8000"
@@ -26,8 +26,7 @@ class DistrustError(UsageError):
 
 @dataclass(frozen=True)
 class Checkout:
-    """`settings` are those of .env, where the environment does not say otherwise, as Compose takes
-    them."""
+    """`settings` are those of .env, unless the environment overrides them, as in Compose."""
 
     directory: Path
     settings: Mapping[str, str]
@@ -36,15 +35,16 @@ class Checkout:
     def found(
         cls, directories: Sequence[Path] | None, environment: Mapping[str, str] = os.environ
     ) -> "Checkout | None":
-        """The first of `directories` that is one. None for it: here, and where hostbench is.
+        """Return the first of `directories` that is such a checkout; None for `directories`: the
+        present directory, and that of hostbench.
 
-        Raise DistrustError for one that others may have written.
+        Raise DistrustError for a checkout that other users may have written.
         """
         if directories is None:
             directories = (Path(), CHECKOUT)
         for directory in directories:
             settings = _settings(directory / ENVIRONMENT)
-            # Many a project has a .env of its own.
+            # Many projects have a .env of their own.
             if any(name.startswith("HOSTBENCH_") for name in settings):
                 given = {name: environment.get(name) for name in (BIND, PORT, TLS, SECRETS)}
                 found = cls(directory, settings | {n: v for n, v in given.items() if v})
@@ -53,7 +53,7 @@ class Checkout:
         return None
 
     def _check_owners(self) -> None:
-        # A user who can write there can write the program that runs.
+        # A user who can write there can also write the program that runs.
         if self.directory.resolve() == CHECKOUT.resolve():
             return
         for path in (self.directory, self.directory / ENVIRONMENT, self._secrets):
@@ -62,7 +62,7 @@ class Checkout:
 
     @property
     def address(self) -> Address:
-        """Where the orchestrator is published. Raise UsageError where that is no address."""
+        """Return where the orchestrator is published. Raise UsageError if that is no address."""
         bind = (self.settings.get(BIND) or LOOPBACK).strip("[]")
         host = LOOPBACK if bind in EVERYWHERE else bind
         scheme = "https" if self.settings.get(TLS) else "http"
@@ -72,12 +72,12 @@ class Checkout:
 
     @property
     def named_by(self) -> str:
-        """Who says so, for messages."""
+        """The source of the address, for messages."""
         return f"{BIND} and {PORT} in {self.directory / ENVIRONMENT}"
 
     @property
     def key_file(self) -> Path:
-        """The users' key."""
+        """The file of the users' key."""
         return self._secrets / "api_key"
 
     @property
@@ -91,7 +91,7 @@ class Checkout:
 
 
 def _check_owner(path: Path) -> None:
-    """Raise DistrustError where others than the caller and root may write."""
+    """Raise DistrustError if others than the caller and root can write the file."""
     found = path.stat()
     if found.st_uid not in (0, os.geteuid()):
         raise _distrust(path, f"belongs to user {_user(found.st_uid)}")
@@ -110,7 +110,7 @@ def _distrust(path: Path, why: str) -> DistrustError:
 
 
 def _of_one_user(group: int, user: int) -> bool:
-    """Whether a group is the private one of its user, as most distributions give to each."""
+    """Whether a group is the private group of its user, which most distributions give to each."""
     if group == 0 == user:
         return True
     try:
@@ -129,7 +129,7 @@ def _user(number: int) -> str:
 
 
 def _settings(path: Path) -> dict[str, str]:
-    """The NAME=VALUE lines of a .env; nothing when it cannot be read."""
+    """Return the NAME=VALUE lines of a .env; empty when it cannot be read."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError):

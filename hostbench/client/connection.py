@@ -1,7 +1,8 @@
-"""Where the orchestrator is and with which key: options, environment, a file, or this checkout.
+"""Where the orchestrator is and which key to use: from options, environment, a file, or this
+checkout.
 
-Each of address, key and CA is taken from the first place that names it. The key that `make env`
-made in a checkout goes to the stack of that checkout and nowhere else.
+Address, key and CA are each taken from the first source that names them. The key that `make env`
+made in a checkout goes only to the stack of that checkout.
 """
 
 import os
@@ -22,7 +23,7 @@ CONFIG_KEYS = ("url", "key_file", "ca_file")
 
 @dataclass(frozen=True)
 class Reach:
-    """The options of a command that say how the orchestrator is reached; None: not given."""
+    """The options of a command on how to reach the orchestrator; None: not given."""
 
     url: str | None = None
     key_file: Path | None = None
@@ -32,8 +33,8 @@ class Reach:
 
 @dataclass(frozen=True)
 class Connection:
-    """How the orchestrator is reached; `named_by` and `key_from` name their sources, for messages.
-    `ca_file` None: the authorities this system trusts."""
+    """How to reach the orchestrator. `named_by` and `key_from` name the sources, for messages.
+    `ca_file` None: the authorities that this system trusts."""
 
     address: Address
     named_by: str
@@ -44,8 +45,8 @@ class Connection:
 
 @dataclass(frozen=True)
 class _Place:
-    """One place that may name some of it: CONFIG_KEYS, or `key` for the key itself. `names` is what
-    each is called there."""
+    """One source that may name some of the values: CONFIG_KEYS, or `key` for the key itself.
+    `names` is what each is called there."""
 
     values: Mapping[str, str]
     names: Mapping[str, str]
@@ -56,11 +57,11 @@ def connection(
     environment: Mapping[str, str] = os.environ,
     checkouts: Sequence[Path] | None = None,
 ) -> Connection:
-    """What the options, or else the environment, or else the file say. `checkouts`: where a stack
-    may have been set up; None: here, and where hostbench was installed from.
+    """Return the connection that the options, else the environment, else the file name.
 
-    Raise UsageError when something is not named or not usable, ResourceError when a file cannot
-    be read.
+    `checkouts`: where a stack may have been set up; None: here, and where hostbench was installed
+    from. Raise UsageError when something is not named or not usable, ResourceError when a file
+    cannot be read.
     """
     config = _config_path(reach, environment)
     places = [_options(reach), _environment(environment), _file(config, reach, environment)]
@@ -90,7 +91,8 @@ def connection(
 
 
 def _at_home(text: str) -> Path:
-    """`~/…` where this user's home is; a user without one (in a container) has no such file."""
+    """Return the path with `~/…` resolved; a user without a home (in a container) has no such
+    file."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -103,7 +105,7 @@ def _short(path: Path) -> str:
 
 
 def _first(places: Sequence[_Place], key: str) -> tuple[str, str] | None:
-    """The value and what it is called where it was found."""
+    """Return the value and its name in the first source that has it."""
     found = ((place.values[key], place.names[key]) for place in places if place.values.get(key))
     return next(found, None)
 
@@ -137,7 +139,7 @@ def _config_path(reach: Reach, environment: Mapping[str, str]) -> Path:
 
 
 def _file(path: Path, reach: Reach, environment: Mapping[str, str]) -> _Place:
-    """The configuration file; only one that was named must be there."""
+    """Return the configuration file; it must exist only if it was named."""
     names = {key: f"{key} in {path}" for key in CONFIG_KEYS}
     try:
         with path.open("rb") as file:
@@ -158,7 +160,7 @@ def _file(path: Path, reach: Reach, environment: Mapping[str, str]) -> _Place:
 
 
 def _settings(path: Path, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The values of the file; the files it names are relative to it."""
+    """Yield the values in the file; paths in it are relative to it."""
     for key, value in tree.items():
         if key not in CONFIG_KEYS:
             raise UsageError(
@@ -171,7 +173,7 @@ def _settings(path: Path, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _key(places: Sequence[_Place], checkout: Checkout | None, *, own: bool) -> tuple[str, str]:
-    """The key, and where it comes from. `own`: the address is the checkout's own."""
+    """Return the key and its source. `own`: the address is the checkout's own."""
     for place in places:
         if path := place.values.get("key_file"):
             return _read_key(Path(path), place.names["key_file"])

@@ -1,4 +1,4 @@
-"""The events of a job, live, over as many connections as it takes."""
+"""The events of a job, live, over as many connections as needed."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,20 +13,21 @@ from hostbench.model.jobs import TERMINAL
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 10.0
-# As long as an orchestrator may need for its upgrade.
+# As long as an orchestrator may need for an upgrade.
 GIVE_UP_S = 600.0
 
 _EVENT: TypeAdapter[JobEvent] = TypeAdapter(JobEvent)
 
 
 class JobEvents:
-    """The events of a job from the first one on; ends when the job has ended.
+    """The events of a job from the first one on; they end when the job has ended.
 
-    Iterating raises HostbenchError: LostContact when the orchestrator was away for GIVE_UP_S.
+    Iterating raises HostbenchError: LostContact when the orchestrator was unreachable for
+    GIVE_UP_S.
     """
 
     def __init__(self, orchestrator: Orchestrator, job_id: str, say: Callable[[str], None]) -> None:
-        """`say` takes a line when the connection is lost, and when it is back."""
+        """`say` gets a line when the connection is lost, and when it is back."""
         self._orchestrator = orchestrator
         self._job_id = job_id
         self._say = say
@@ -43,11 +44,11 @@ class JobEvents:
             except LostContact as error:
                 self._wait(error)
             else:
-                # The server of the events ends: it closes the stream and is back in a while.
+                # The server of the events is ending: it closes the stream and will be back.
                 time.sleep(FIRST_PAUSE_S)
 
     def _connection(self) -> Iterator[JobEvent]:
-        """The events of one connection; it ends by itself, or after the job's last event."""
+        """Yield the events of one connection, until it ends or the job's last event."""
         with self._orchestrator.events(self._job_id, self._last_id) as stream:
             self._found()
             for message in stream:
@@ -60,7 +61,8 @@ class JobEvents:
                     return
 
     def _has_ended(self) -> bool:
-        """Whether it is over: the last state of an earlier session is none of the job."""
+        """Whether the job has ended: the last state of an earlier session is not the end of the
+        job."""
         return self._orchestrator.job(self._job_id).state in TERMINAL
 
     def _wait(self, error: LostContact) -> None:
@@ -81,7 +83,7 @@ class JobEvents:
 
 
 def _event(message: httpx_sse.ServerSentEvent) -> JobEvent | None:
-    """The event; None for one that this version does not know."""
+    """Return the event, or None for one that this version does not know."""
     try:
         return _EVENT.validate_json(message.data, extra="ignore")
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What goes wrong between us and an orchestrator, as one line with the remedy."""
+"""Errors between the client and an orchestrator, as one line with the remedy."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ from hostbench.client.connection import Connection
 PROBLEM = "application/problem+json"
 TOO_MANY = 429
 TEXT_SHOWN_CHARACTERS = 200
-# What the command line calls the fields of a request's body.
+# The command line's names for the fields of a request's body.
 OPTIONS = {
     "suite": "suite",
     "scale": "--scale",
@@ -25,11 +25,11 @@ OPTIONS = {
 
 
 class LostContact(UnreachableError):
-    """No answer, or one of a server that cannot work now: it may be there again in a while."""
+    """No answer, or an answer from a server that cannot work now: it may soon be back."""
 
 
 class Refusal(UsageError):
-    """The orchestrator refuses the request; `code` is its own."""
+    """The orchestrator refuses the request; `code` is the orchestrator's."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class Refusal(UsageError):
 
 
 def lost_contact(connection: Connection, error: httpx.TransportError) -> UnreachableError:
-    """Why there is no answer."""
+    """Return why there is no answer."""
     url, named_by = connection.address.url, connection.named_by
     causes = list(_causes(error))
     for cause in causes:
@@ -65,7 +65,7 @@ def lost_contact(connection: Connection, error: httpx.TransportError) -> Unreach
 
 
 def _ended(error: ssl.SSLError) -> bool:
-    """Whether the other side just went away in the middle of it, as a server that restarts does."""
+    """Whether the other side closed the connection in the middle, as a restarting server does."""
     return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
@@ -77,7 +77,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _last_words(causes: list[BaseException]) -> str:
-    """The operating system's reason, or else the first one given."""
+    """Return the operating system's reason, else the first reason given."""
     system = [c for c in causes if isinstance(c, OSError) and c.strerror]
     if system:
         return str(system[-1].strerror)
@@ -85,7 +85,7 @@ def _last_words(causes: list[BaseException]) -> str:
 
 
 def _certificate(connection: Connection, error: ssl.SSLCertVerificationError) -> str:
-    """A certificate that is not accepted."""
+    """Return the error for a certificate that is not accepted."""
     url, why = connection.address.url, error.verify_message.rstrip(".")
     if "mismatch" in why or "not valid for" in why:
         return f"the certificate of {url} is for another name: {why}; use a name that it is for"
@@ -100,10 +100,10 @@ def _certificate(connection: Connection, error: ssl.SSLCertVerificationError) ->
 
 
 def refusal(connection: Connection, response: httpx.Response) -> HostbenchError:
-    """Why it refuses the request, from an answer whose status is no success."""
+    """Return why it refuses the request, from an answer whose status is not success."""
     url, status = connection.address.url, response.status_code
     if not _is_problem(response):
-        # A proxy in between speaks for a server that is away.
+        # A proxy in between answers for an unreachable server.
         if status in (502, 503, 504):
             return LostContact(f"{url} cannot work now: {status} {response.reason_phrase}")
         return not_an_orchestrator(connection, response, f"{status} {response.reason_phrase}")
@@ -125,12 +125,12 @@ def refusal(connection: Connection, response: httpx.Response) -> HostbenchError:
 def not_an_orchestrator(
     connection: Connection, response: httpx.Response, what: str
 ) -> UnreachableError:
-    """It answers, with something no orchestrator says."""
+    """Return the error for an answer that no orchestrator gives."""
     return _wrong_answer(connection, response.request, what)
 
 
 def undecodable(connection: Connection, error: httpx.DecodingError) -> UnreachableError:
-    """It answers with a body that is not encoded as its header says."""
+    """Return the error for a body that is not encoded as its header says."""
     return _wrong_answer(connection, error.request, str(error))
 
 
@@ -156,7 +156,7 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
 
 
 def _in_options(detail: str) -> str:
-    """`body.hosts[0]: …` as `--host: …`."""
+    """Return `--host: …` for `body.hosts[0]: …`."""
     place, colon, rest = detail.partition(": ")
     if not colon or not place.startswith("body."):
         return detail

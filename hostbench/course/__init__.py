@@ -1,1 +1,1 @@
-"""The course report: published tables, row by row beside what this host gives."""
+"""The course report: published tables, row by row, compared with this host."""

@@ -1,7 +1,7 @@
-"""Where the arithmetic of a published table does not hold.
+"""Errors in the arithmetic of a published table.
 
-A published figure is kept as it was printed. What follows from other figures of its row is computed
-again; what differs by more than rounding is reported, with both.
+A published figure stays as printed. What follows from other figures of its row is computed again,
+and a difference beyond rounding is reported with both values.
 """
 
 import math
@@ -15,13 +15,14 @@ from hostbench.course.figures import fixed
 from hostbench.course.rows import PERCENT, CourseRow
 from hostbench.model.published import PublishedTable
 
-# Beyond half a unit of the last printed digit.
+# In addition to half a unit of the last printed digit.
 TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class Slip:
-    """A printed figure and what the rest of its row makes it. `kind` says how they are related."""
+    """A printed figure and the value that follows from its row. `kind` says how the two are
+    related."""
 
     row: CourseRow
     kind: str
@@ -38,7 +39,8 @@ def agrees(printed: float, expected: float) -> bool:
 
 
 def efficiency_percent(row: CourseRow, table: PublishedTable, column: str = "mean") -> float | None:
-    """What mean (or peer) and limit of a row make its efficiency; None where one is missing."""
+    """Return the efficiency that follows from mean (or peer) and limit of a row, or None if one is
+    missing."""
     figure = row.mean if column == "mean" else row.number(column)
     limit = row.number("limit")
     if not figure or not limit:
@@ -48,12 +50,12 @@ def efficiency_percent(row: CourseRow, table: PublishedTable, column: str = "mea
 
 
 def slips(table: PublishedTable, rows: Sequence[CourseRow]) -> list[Slip]:
-    """All that do not hold."""
+    """Return all figures that are inconsistent."""
     return [slip for row in rows for slip in _of_row(table, row)]
 
 
 def slip_sentences(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator[str]:
-    """A sentence for each kind, with the row that is farthest off."""
+    """Yield a sentence for each kind, with the row that is furthest off."""
     found: dict[str, list[Slip]] = {}
     for slip in slips(table, rows):
         found.setdefault(slip.kind, []).append(slip)
@@ -92,7 +94,8 @@ def _of_row(table: PublishedTable, row: CourseRow) -> Iterator[Slip]:
 def _of_efficiency(
     table: PublishedTable, row: CourseRow, column: str, figure: str, quantity: str
 ) -> Iterator[Slip]:
-    """Where an efficiency is neither right nor the wrong way round, the nearer of both is shown."""
+    """Yield the slip of an efficiency that is neither right nor inverted, with the nearer of both
+    values."""
     printed, expected = row.number(column), efficiency_percent(row, table, figure)
     value = row.mean if figure == "mean" else row.number(figure)
     limit = row.number("limit")

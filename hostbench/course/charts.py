@@ -1,4 +1,4 @@
-"""A published table as curves: ours and the published figures over the threads."""
+"""A published table as curves: our figures and the published ones over the threads."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,15 +7,18 @@ from hostbench.course.rows import CourseRow
 from hostbench.model.published import PublishedTable
 from hostbench.report.content import Chart, Curve, CurveAxis, CurveChart, CurvePoint
 
-# Each has its published counterpart beside it.
+# Each line has its published counterpart beside it.
 LINES_A_CHART = 4
-# Figures that are farther apart would press the lower lines flat.
+# Figures that are further apart than this would compress the lower lines.
 LINEAR_MOST = 12.0
 
 
 def row_charts(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator[Chart]:
-    """A chart of a line an operation; where more than the x axis tells rows apart, a chart an
-    operation with a line for each, as blocks have it. None where no line has two points."""
+    """Yield a chart with a line for each operation.
+
+    If more than the x axis distinguishes rows, as with blocks, yield a chart for each operation
+    with a line for each of these. Yield none if no line has two points.
+    """
     if table.chart_x not in table.key:
         return
     if len(table.key) == 1:
@@ -33,7 +36,7 @@ Lines = dict[str, list[CourseRow]]
 
 
 def _lines(table: PublishedTable, rows: Sequence[CourseRow], *, by_operation: bool) -> Lines:
-    """The rows of each line, along x."""
+    """Return the rows of each line, along x."""
     found: Lines = {}
     for row in rows:
         if _x(table, row) is not None:
@@ -95,7 +98,7 @@ def _ours(table: PublishedTable, rows: Sequence[CourseRow]) -> tuple[CurvePoint,
 
 
 def _published(table: PublishedTable, rows: Sequence[CourseRow]) -> tuple[CurvePoint, ...]:
-    """What was printed as zero was rounded to it, and has no place among the figures."""
+    """Return the published points. A printed zero was rounded, and is no figure."""
     found = []
     for row in rows:
         x, mean = _x(table, row), row.mean
@@ -109,7 +112,7 @@ def _description(
     ours: dict[str, tuple[CurvePoint, ...]],
     theirs: dict[str, tuple[CurvePoint, ...]],
 ) -> str:
-    """The ends of each line."""
+    """Return the ends of each line."""
     found = []
     for label in ours:
         ends = [

@@ -1,4 +1,4 @@
-"""What a case says in the unit of a published table."""
+"""The figure of a case in the unit of a published table."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,12 +13,13 @@ from hostbench.model.result import CaseResult, PeerResult, Statistics
 
 BLOCK = "block_bytes"
 
-# Below it the zeros are more than the digits.
+# Below this, there would be more zeros than digits.
 VERY_SMALL = 1e-6
 
 
 def fixed(value: float, digits: int = SHOWN_DIGITS) -> str:
-    """Rounded to so many digits, in exponent form only where it is very small or large."""
+    """Return the value with `digits` significant digits, with an exponent only if it is very small
+    or large."""
     if value == 0 or abs(value) >= 1 or abs(value) < VERY_SMALL:
         return significant(value, digits)
     return f"{value:.{digits - 1 - math.floor(math.log10(abs(value)))}f}"
@@ -36,7 +37,7 @@ class PeerFigure:
 @dataclass(frozen=True)
 class Figure:
     """The figure of a case in the table's unit, over the trials that count. `limit` is in the same
-    unit, `limit_of` what it was made from; `efficiency` is a ratio."""
+    unit, and `limit_of` is the limit it was made from; `efficiency` is a ratio."""
 
     case: CaseResult
     statistics: Statistics
@@ -55,13 +56,13 @@ class Figure:
 
     @property
     def variation(self) -> float | None:
-        """Standard deviation over mean; None of a single trial."""
+        """Standard deviation over mean; None for a single trial."""
         deviation, mean = self.statistics.standard_deviation, self.statistics.mean
         return None if deviation is None or mean == 0 else deviation / mean
 
 
 def figure_of(case: CaseResult, match: Match) -> Figure | None:
-    """None where the case has no such figure."""
+    """Return the figure, or None if the case has none."""
     name = match.metric or case.primary
     metric, turn = case.metrics.get(name), _turn(case, match)
     if metric is None or turn is None or not metric.statistics.maximum:
@@ -84,15 +85,15 @@ def _statistics(
     match: Match,
     turn: Callable[[float], float],
 ) -> Statistics:
-    """In the table's unit. A rate made from a time is no multiple of it: its mean and its spread
-    are those of the trials' rates."""
+    """Return the statistics in the table's unit. A rate made from a time is no multiple of it: its
+    mean and its spread are those of the trials' rates."""
     if match.reading == "value":
         return scaled(stored, match.factor)
     return describe([turn(value) for value in _measured(case, name)])
 
 
 def raw_median(case: CaseResult, name: str | None = None) -> float | None:
-    """A metric in its own unit."""
+    """Return the median of a metric in its own unit."""
     found = case.metrics.get(name or case.primary)
     return found.statistics.median if found else None
 
@@ -120,7 +121,7 @@ def _turn(case: CaseResult, match: Match) -> Callable[[float], float] | None:
 def _peers(
     peers: Sequence[PeerResult], unit: str, turn: Callable[[float], float]
 ) -> list[PeerFigure]:
-    """Those that measure the same quantity."""
+    """Return the peers that measure the same quantity."""
     return [
         PeerFigure(peer.tool, turn(peer.statistics.median), peer)
         for peer in peers

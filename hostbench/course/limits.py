@@ -1,4 +1,4 @@
-"""Where the limits of a table's rows come from, or why there is none."""
+"""The sources of the limits of a table's rows, or why there is no limit."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from hostbench.report.figures import quantity, sentence
 
 
 def limit_blocks(rows: Sequence[CourseRow]) -> Iterator[Block]:
-    """Each factor with its source once, and each reason for none; folded."""
+    """Yield each factor with its source once, and each reason for a missing limit; folded."""
     factors: dict[tuple[str, str, str], list[float]] = {}
     reasons: dict[str, list[str]] = {}
     for row in rows:
@@ -37,6 +37,6 @@ def _range(values: Sequence[float], unit: str) -> str:
 
 
 def _value(value: float, unit: str) -> str:
-    """A count of cores is 2, and needs no prefix."""
+    """Return a value in words: a count of cores is 2 and needs no prefix."""
     plain = unit not in ("Hz", "s", "byte/s", "operation/s")
     return f"{significant(value)} {unit}" if plain else human(value, unit)

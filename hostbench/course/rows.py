@@ -1,4 +1,4 @@
-"""The rows of a published table with the cases that measure them here."""
+"""The rows of a published table, and the cases that measure them here."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.plan.label import param_word
 from hostbench.report.figures import by_workload
 
-# What counts threads; of network workloads it is the streams.
+# The parameters that count threads; for network workloads, streams.
 COUNTED = ("threads", "streams")
 PERCENT = 100.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What measures a row here: the case, None where the suite has none, and its figure."""
+    """What measures a row here: the case, None if the suite has none, and its figure."""
 
     case: CaseResult | None
     figure: Figure | None
@@ -27,7 +27,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class CourseRow:
-    """A row of a published table. `printed` has what the report printed of it, by column; `naive`
+    """A row of a published table. `printed` has the report's printed values by column. `naive`
     None: its series has no naive way."""
 
     operation: str
@@ -38,33 +38,33 @@ class CourseRow:
 
     @property
     def name(self) -> str:
-        """What tells it from the other rows of its operation."""
+        """What distinguishes it from the other rows of its operation."""
         return ", ".join(self.word(name) for name in self.key)
 
     def word(self, name: str) -> str:
-        """A part of its key: `8 threads`, `block 64 KiB`."""
+        """Return a part of its key in words, such as `8 threads` or `block 64 KiB`."""
         case = self.ours.case
         return param_word(case.meaning(name) if case else old_meaning(name), self.key[name])
 
     @property
     def title(self) -> str:
-        """What tells it from all other rows."""
+        """What distinguishes it from all other rows."""
         return f"{self.operation}, {self.name}" if self.key else self.operation
 
     def number(self, column: str) -> float | None:
-        """What is printed in a column, where it is a number."""
+        """Return the printed value of a column, if it is a number."""
         value = self.printed.get(column)
         return float(value) if isinstance(value, int | float) else None
 
     @property
     def repeats(self) -> tuple[float, ...]:
-        """The figures of the single runs, where they are printed."""
+        """The figures of the single runs, if they are printed."""
         found = self.printed.get("repeats")
         return tuple(float(one) for one in found) if isinstance(found, list | tuple) else ()
 
     @property
     def mean(self) -> float | None:
-        """The published figure: the printed mean, else that of the printed runs."""
+        """The published figure: the printed mean, else the mean of the printed runs."""
         printed = self.number("mean")
         if printed is not None or not self.repeats:
             return printed
@@ -72,7 +72,7 @@ class CourseRow:
 
     @property
     def deviation(self) -> float | None:
-        """As printed, else of the printed runs."""
+        """The printed deviation, else that of the printed runs."""
         printed = self.number("deviation")
         if printed is not None or len(self.repeats) < 2:
             return printed
@@ -87,13 +87,13 @@ class CourseRow:
 
 
 def listed(titles: Sequence[str], most: int = 3) -> str:
-    """The first of them; commas are in the titles themselves."""
+    """Return the first of them, separated by semicolons, as the titles contain commas."""
     more = f" and {len(titles) - most} more" if len(titles) > most + 1 else ""
     return "; ".join(titles[:most] if more else titles) + more
 
 
 def rows_of(table: PublishedTable, document: ResultDocument) -> tuple[CourseRow, ...]:
-    """Every row of the table, in its order."""
+    """Return every row of the table, in order."""
     cases = by_workload(document.cases)
     found = []
     for operation, *cells in table.rows:
@@ -115,7 +115,7 @@ def rows_of(table: PublishedTable, document: ResultDocument) -> tuple[CourseRow,
 def matching(
     match: Match, key: Mapping[str, object], cases: Mapping[str, Sequence[CaseResult]]
 ) -> list[CaseResult]:
-    """The cases of a match in the order of the suite; `cases` by workload."""
+    """Return the cases of a match in the order of the suite; `cases` by workload."""
     wanted = {**match.params, **key}
     return [
         case
@@ -127,7 +127,7 @@ def matching(
 def _measured(
     match: Match, key: Mapping[str, object], cases: Mapping[str, Sequence[CaseResult]]
 ) -> Measured:
-    """The first case that has a figure, else the first at all."""
+    """Return the first case that has a figure, else the first case."""
     found = matching(match, key, cases)
     for case in found:
         figure = figure_of(case, match)
@@ -140,18 +140,18 @@ def _measured(
 
 
 def here_cpus(document: ResultDocument) -> int:
-    """The CPUs that could be used."""
+    """Return the number of usable CPUs."""
     return len(document.host.allowed_cpus)
 
 
 def here_memory(document: ResultDocument) -> int | None:
-    """What there is, or what the control group allows of it; bytes."""
+    """Return the bytes of memory, or those that the control group allows."""
     sizes = (document.host.memory_bytes, document.host.cgroup.memory_bytes)
     return min((size for size in sizes if size is not None), default=None)
 
 
 def here_disk(document: ResultDocument) -> int | None:
-    """The size of the file system that disk workloads used; bytes."""
+    """Return the size in bytes of the file system that disk workloads used."""
     return document.host.scratch.size_bytes if document.host.scratch else None
 
 
@@ -162,7 +162,7 @@ def _counted(row: CourseRow) -> str:
 def smaller_here(
     row: CourseRow, table: PublishedTable, document: ResultDocument, published: PublishedHost
 ) -> list[str]:
-    """What this row lacks here, in a few words each."""
+    """Return what this row lacks here, each in a few words."""
     cpus, threads, marks = here_cpus(document), row.threads, []
     if threads is not None and threads > cpus:
         marks.append(f"more {_counted(row)} than CPUs")

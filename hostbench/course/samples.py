@@ -10,7 +10,8 @@ from hostbench.report.timeline import sample_line, sampled_trials
 
 
 def sample_charts(rows: Sequence[CourseRow]) -> Iterator[Block]:
-    """A chart an operation, ours above the naive way; a sentence where there is none."""
+    """Yield a chart for each operation, ours above the naive way, or a sentence if there is
+    none."""
     for row in rows:
         panels = tuple(_panels(row))
         if not panels:
@@ -39,7 +40,7 @@ def _drawn(row: CourseRow) -> Iterator[tuple[str, CaseResult]]:
 
 
 def longest(case: CaseResult) -> TrialRecord | None:
-    """The trial with the most samples; None where none has a series."""
+    """Return the trial with the most samples, or None without a series."""
     return max(sampled_trials(case), key=lambda trial: len(trial.samples), default=None)
 
 

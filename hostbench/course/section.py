@@ -1,4 +1,4 @@
-"""The section of a document whose suite reruns a published report: a part a table."""
+"""The section of a document whose suite reruns a published report: a part for each table."""
 
 from collections.abc import Iterator, Sequence
 
@@ -35,7 +35,7 @@ from hostbench.report.content import (
 from hostbench.report.figures import NOTHING, first_names, sentence
 from hostbench.report.summary import host_line, utc
 
-# Longer tables are folded; their charts show the most of them.
+# Longer tables are folded; their charts show most of them.
 ROWS_UNFOLDED = 48
 READING = (
     "Each row holds the published figure beside three of this run: the naive way measures as the "
@@ -52,7 +52,7 @@ SMALLER = (
 
 
 def course_section(document: ResultDocument) -> Section | None:
-    """The section; None where the suite reruns nothing."""
+    """Return the section, or None if the suite reruns nothing."""
     published = document.suite.published
     if published is None:
         return None
@@ -82,7 +82,7 @@ def _introduction(document: ResultDocument, published: Published) -> str:
 
 
 def _hosts(document: ResultDocument, published: Published) -> Table:
-    """Theirs beside this one."""
+    """Return the table of their host and this one."""
     there, here, far = published.host, document.host, document.far_host
     rows: tuple[tuple[Text, ...], ...] = (
         ("host", there.name, here.hostname),
@@ -108,7 +108,7 @@ def _size(size: int | None) -> str:
 
 
 def _disk(document: ResultDocument) -> str:
-    """The file system of disk workloads and what it lies on."""
+    """Return the file system of disk workloads and the disks below it."""
     scratch = document.host.scratch
     if scratch is None:
         return NOTHING
@@ -119,7 +119,7 @@ def _disk(document: ResultDocument) -> str:
 
 
 def _network(document: ResultDocument) -> str:
-    """Its interfaces with what their lines carry."""
+    """Return the interfaces with the rates of their lines."""
     network = document.host.network
     found = [
         f"{one.name}, {human(one.link_bits_per_second, 'bit/s')}"

@@ -1,7 +1,7 @@
-"""What the programs of a report did that a sound method does not: a sentence for each word.
+"""What the programs of a report did and a sound method does not do: a sentence for each word.
 
-Each says what was done and then what it comes to here, with figures of this run. It claims no more
-than these show: several shortcuts of one table act on the same figure.
+Each sentence says what was done, and then its effect here, with figures of this run. It claims no
+more than these show: several shortcuts of one table may affect the same figure.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from hostbench.report.grouping import resolved
 
 NO_FIGURES = "no row of this run has both figures"
 PATTERN, RANDOM = "pattern", "random"
-# Of a pair the one that shows a shortcut best.
+# Returns the pair that shows a shortcut best.
 Choice = Callable[[list[Pair]], Pair | None]
 
 
@@ -35,8 +35,8 @@ Builder = Callable[[Evidence], Effect]
 
 
 def shortcut_sentences(evidence: Evidence) -> tuple[str, ...]:
-    """Of each word of the table a sentence with figures of this run, or with why it has none.
-    Shortcuts that the same figures show share one: there they look the same."""
+    """Return a sentence for each word of the table, with figures of this run, or with the reason if
+    there are none. Shortcuts that the same figures show share one sentence."""
     found: dict[str, list[Effect]] = {}
     for word in evidence.table.shortcuts:
         effect = _BUILDERS[word](evidence)
@@ -55,7 +55,7 @@ def _joined(shown: str, effects: list[Effect]) -> str:
 
 
 def _effect(what: str, choice: Choice) -> Builder:
-    """What was done, and the pair that shows it best."""
+    """Return a builder of an effect: what was done, and the pair that shows it best."""
 
     def build(evidence: Evidence) -> Effect:
         return Effect(what, _shown(evidence, choice(evidence.fair)))
@@ -77,7 +77,7 @@ def _loop_counted(evidence: Evidence) -> Effect:
 
 
 def _loop_time(pair: Pair | None) -> str:
-    """What the empty loop took of the naive time, where its workload tells."""
+    """Return what the empty loop took of the naive time, if its workload reports that."""
     ratio = raw_median(pair.naive.case, "empty_loop_ratio") if pair else None
     return "" if ratio is None else f"an empty loop of as many passes takes {percent(ratio)} of it"
 
@@ -124,7 +124,7 @@ def _rand_per_access(evidence: Evidence) -> Effect:
 
 
 def _without_rand(pair: Pair, evidence: Evidence) -> str:
-    """The naive case that differs in nothing but the pattern, where there is one."""
+    """Return the naive case that differs only in the pattern, if there is one."""
     case = pair.naive.case
     wanted = {**case.params, PATTERN: "sequential"}
     in_order = next(
@@ -154,7 +154,7 @@ def _clock_per_operation(evidence: Evidence) -> Effect:
 
 
 def _block_time_s(case: CaseResult) -> float | None:
-    """Of a rate of bytes: the time of a block, all threads together."""
+    """Return the time of a block from a rate of bytes, all threads together."""
     metric, block = case.metrics.get(case.primary), block_of(case)
     if metric is None or metric.unit != "byte/s" or not metric.statistics.median:
         return None
@@ -179,7 +179,7 @@ def _lock_per_operation(evidence: Evidence) -> Effect:
 
 
 def _same_line(one: CourseRow, other: CourseRow) -> bool:
-    """Whether two rows differ in nothing but their threads."""
+    """Whether two rows differ only in their threads."""
     keys = [{n: v for n, v in row.key.items() if n not in COUNTED} for row in (one, other)]
     return one.operation == other.operation and keys[0] == keys[1]
 
@@ -203,7 +203,7 @@ def _copied_once(evidence: Evidence) -> Effect:
     )
 
 
-# Their rates count what is read and what is written.
+# Their rates count the bytes read and the bytes written.
 _READ_AND_WRITTEN = frozenset({"mem.read_write", "mem.copy"})
 
 
@@ -231,7 +231,7 @@ def _time_per_block(evidence: Evidence) -> Effect:
 
 
 def _waiting(evidence: Evidence, figure: Figure | None) -> str | None:
-    """What really waits: a dependent access, an operation of a disk, a round trip."""
+    """Return what really waits: a dependent access, a disk operation, a round trip."""
     of_case = raw_median(figure.case, "latency_p50_s") if figure else None
     if of_case is not None:
         return f"one of its operations waits {human(of_case, 's')} at the median"
@@ -241,7 +241,7 @@ def _waiting(evidence: Evidence, figure: Figure | None) -> str | None:
         for case in evidence.document.cases
         if case.workload == workload and (value := raw_median(case, metric)) is not None
     ]
-    # Of chases the longest, which is of what no cache holds; of others the quickest.
+    # For chases the longest, which no cache holds; for others the quickest.
     quickest = max if workload == "mem.pointer_chase" else min
     return f"{wait} {human(quickest(times), 's')}" if times else None
 
@@ -297,7 +297,8 @@ def _more_threads_than_cpus(evidence: Evidence) -> Effect:
     row, figure = max(evidence.measured, key=lambda one: one[0].threads or 0, default=(None, None))
     if row is None or figure is None or not row.threads:
         return Effect(what, "no row of this run shows it")
-    # Where all threads of the row have a CPU here, those that had one there are what it grew from.
+    # If all threads of the row have a CPU here, compare with the rows in which all threads had one
+    # there.
     enough = min(here, theirs or here) if row.threads <= here else here
     line = [one for one in evidence.measured if _same_line(one[0], row)]
     fitting = [one for one in line if 0 < (one[0].threads or 0) <= enough and one[0] is not row]

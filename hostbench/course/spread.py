@@ -14,7 +14,7 @@ NO_SPREAD = "no row of this run has several trials"
 
 
 def widest(evidence: Evidence) -> tuple[CourseRow, Figure] | None:
-    """The row whose trials scatter most."""
+    """Return the row whose trials differ most."""
     found = [(row, one) for row, one in evidence.measured if one.variation is not None]
     return max(found, key=lambda one: one[1].variation or 0.0, default=None)
 
@@ -64,7 +64,7 @@ def _scatter(evidence: Evidence) -> str:
 
 
 def _within_a_trial(evidence: Evidence) -> str | None:
-    """Of a single trial its samples."""
+    """Return a sentence on the samples of a single trial."""
     for row in evidence.rows:
         case = row.ours.case
         trial = longest(case) if case else None
@@ -81,7 +81,7 @@ def _within_a_trial(evidence: Evidence) -> str | None:
 
 
 def _published_scatter(evidence: Evidence) -> str:
-    """The widest printed deviation, in parentheses; empty where none is printed."""
+    """Return the widest printed deviation, in parentheses; empty if none is printed."""
     found = [(row.deviation / row.mean, row) for row in evidence.rows if row.deviation and row.mean]
     if not found:
         return ""

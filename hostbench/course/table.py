@@ -1,4 +1,4 @@
-"""A published table row by row: what was printed, the naive way here, ours, limit and peer."""
+"""A published table row by row: the printed value, the naive way here, ours, limit and peer."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ NOT_PLANNED = "no case of this suite measures it"
 
 @dataclass(frozen=True)
 class _Cells:
-    """A column and what stands in it. `has_content`: whether a row has a value there."""
+    """A column and its content. `has_content`: whether a row has a value there."""
 
     column: Column
     cell: Callable[[CourseRow], Text]
@@ -41,7 +41,7 @@ def row_table(
     published: Published,
     document: ResultDocument,
 ) -> Table:
-    """The table, without columns that would be empty."""
+    """Return the table, without empty columns."""
     letters = _letters(rows)
 
     def marks(row: CourseRow) -> Text:
@@ -61,7 +61,7 @@ def row_table(
 
 
 def reasons_block(rows: Sequence[CourseRow]) -> Iterator[Block]:
-    """Why rows have no figure here, each reason once with the letter that stands in its rows."""
+    """Yield why rows have no figure here, each reason once with the letter that is in its rows."""
     items = []
     for reason, letter in _letters(rows).items():
         missing = [row.title for row in rows if reason in _reasons(row)]
@@ -74,7 +74,7 @@ def _cells(table: PublishedTable, rows: Sequence[CourseRow]) -> list[_Cells]:
     peer = f"{table.peer_title}, published" if table.peer_title else "outside tool, published"
     tools = {one.tool for row in rows if row.ours.figure for one in row.ours.figure.peers}
     alone = len(tools) == 1
-    # Of all rows the same, it stands in the sentence above the table.
+    # If it is the same in all rows, the sentence above the table has it.
     limits = {row.number("limit") for row in rows} - {None}
     one_theory = table.theory is not None and len(limits) == 1
     tool = f"{next(iter(tools))} here" if alone else "peer here"
@@ -148,19 +148,20 @@ def _number(column: str) -> Callable[[CourseRow], Text]:
 
 
 def _published_peer(row: CourseRow) -> str:
-    """With its efficiency where that is printed."""
+    """Return the peer's value, with its efficiency if that is printed."""
     value, efficiency = row.number("peer"), row.number("peer_efficiency")
     text = NOTHING if value is None else as_printed(value)
     return text if efficiency is None else f"{text} ({_printed_percent(efficiency)})"
 
 
 def as_printed(value: float) -> str:
-    """All digits that a report prints."""
+    """Return all digits that a report prints."""
     return f"{value:.8g}"
 
 
 def _published(row: CourseRow) -> str:
-    """Printed figures with all their digits; what follows from the printed runs is rounded."""
+    """Return printed figures with all their digits; what follows from the printed runs is
+    rounded."""
     if row.mean is None:
         return NOTHING
     mean, deviation = row.number("mean"), row.number("deviation")
@@ -176,12 +177,13 @@ def _with_deviation(mean: float, deviation: float | None) -> str:
 
 
 def _plain(value: float) -> str:
-    """Two significant digits; of large ones all before the point."""
+    """Return two significant digits; for a large value, all digits before the point."""
     return f"{value:.0f}" if value >= TWO_DIGITS else fixed(value, 2)
 
 
 def _published_efficiency(row: CourseRow, table: PublishedTable) -> str:
-    """As printed, and behind it in parentheses what mean and limit make it where that differs."""
+    """Return the printed efficiency, followed in parentheses by the one that follows from mean and
+    limit if that differs."""
     printed, made = row.number("efficiency"), efficiency_percent(row, table)
     if printed is None:
         return NOTHING if made is None else f"({percent(made / PERCENT)})"
@@ -192,7 +194,7 @@ def _published_efficiency(row: CourseRow, table: PublishedTable) -> str:
 
 
 def _printed_percent(value: float) -> str:
-    """Of what a report prints, three digits, and all before the point."""
+    """Return three digits of a printed percentage, and all digits before the point."""
     return f"{value:.0f} %" if abs(value) >= PERCENT else f"{value:.3g} %"
 
 
@@ -232,8 +234,8 @@ def _peer(figure: Figure, *, alone: bool) -> str:
 
 
 def _marks(row: CourseRow, smaller: Sequence[str], letters: dict[str, str]) -> Text:
-    """The verdict of ours, the letters of reasons, then why the row may not be held against the
-    published one, and the verdict of the naive case where it is another."""
+    """Return the verdict of ours, the letters of reasons, why the row is not comparable with the
+    published one, and the verdict of the naive case if that differs."""
     ours = row.ours.case.verdict if row.ours.case else None
     naive = row.naive.case.verdict if row.naive and row.naive.case else ours
     words = [f"({letters[reason]})" for reason in _reasons(row)]
@@ -243,12 +245,12 @@ def _marks(row: CourseRow, smaller: Sequence[str], letters: dict[str, str]) -> T
 
 
 def _unbroken(text: str) -> str:
-    """In one line of a narrow column, a long one in two."""
+    """Return the text on one line of a narrow column; a long one on two."""
     return text.replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}than", " than")
 
 
 def _letters(rows: Sequence[CourseRow]) -> dict[str, str]:
-    """A letter for each reason."""
+    """Return a letter for each reason."""
     reasons = dict.fromkeys(reason for row in rows for reason in _reasons(row))
     return {reason: _letter(number) for number, reason in enumerate(reasons)}
 
@@ -259,14 +261,14 @@ def _letter(number: int) -> str:
 
 
 def _reasons(row: CourseRow) -> list[str]:
-    """Of ours, and of the naive way where that has another."""
+    """Return the reason for ours, and the one for the naive way if that differs."""
     ours, naive = _missing(row.ours), _missing(row.naive) if row.naive else None
     texts = [ours] if ours else []
     return [*texts, f"the naive way: {naive}"] if naive and naive != ours else texts
 
 
 def _missing(measured: Measured) -> str | None:
-    """Why there is no figure; None where there is one."""
+    """Return why there is no figure, or None if there is one."""
     return None if measured.figure is not None else sentence(_why(measured.case))
 
 

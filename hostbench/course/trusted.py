@@ -1,4 +1,4 @@
-"""The outside tools that a report set beside its figures, and what stands for each here."""
+"""The outside tools that a report printed beside its figures, and the counterpart of each here."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def trusted_blocks(table: PublishedTable, document: ResultDocument) -> Iterator[Block]:
-    """A row a tool; nothing where the report used none."""
+    """Yield a table with a row for each tool; nothing if the report used none."""
     rows = tuple(_row(tool, document) for tool in table.trusted)
     if rows:
         caption = f"{table.title}: what the report compared with"
@@ -49,7 +49,7 @@ def _with_unit(value: float, unit: str) -> str:
 
 
 def _figure(tool: TrustedTool, document: ResultDocument) -> Figure | None:
-    """The best of the cases that match: a tool's figure is its best, too."""
+    """Return the best of the cases that match, because a tool's figure is its best, too."""
     if tool.ours is None:
         return None
     match = tool.ours
@@ -63,7 +63,7 @@ def _figure(tool: TrustedTool, document: ResultDocument) -> Figure | None:
 
 
 def _today(figure: Figure, unit: str, case: CaseResult) -> Iterator[str]:
-    """What the tools that ran beside the case say; in their own unit where it is another."""
+    """Yield the figures of the tools that ran beside the case, in their own unit if it differs."""
     same = {id(one.peer): one.value for one in figure.peers}
     for peer in case.peers:
         if peer.statistics is not None:

@@ -1,4 +1,4 @@
-"""What changed against a published table and why, each claim with a figure of this run."""
+"""What changed compared with a published table and why, each claim with a figure of this run."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ def why_blocks(
     rows: Sequence[CourseRow],
     document: ResultDocument,
 ) -> Iterator[Block]:
-    """The paragraph, a sentence for each shortcut, and what does not hold in the table itself."""
+    """Yield the paragraph, a sentence for each shortcut, and the errors in the table itself."""
     evidence = Evidence(published, table, rows, document)
     overall = [*_against_published(evidence), *_against_naive(evidence), *_against_limits(evidence)]
     if overall:

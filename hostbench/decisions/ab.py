@@ -1,10 +1,12 @@
 """Whether a setting matters: figures of two settings, measured in turn in one run.
 
 The unit of evidence is the block: trials in the order A B B A or B A A B, drawn at random. The
-order cancels a drift that is even over a block; and since it is drawn, a block of settings that do
-not differ may as well have the other sign, however the host wanders. So the sign-flip test is exact
-(hostbench.decisions.permutation). It is made at looks that are fixed beforehand, each with its part
-of the error rate (Bonferroni), so stopping early costs nothing of it.
+order cancels a drift that is even over a block. Because the order is random, a block whose settings
+do not differ has either sign with equal probability, however the host drifts. So the sign-flip test
+is exact (hostbench.decisions.permutation).
+
+The test runs at looks that are fixed beforehand. Each look has its part of the error rate
+(Bonferroni), so stopping early does not raise it.
 """
 
 import math
@@ -22,23 +24,22 @@ from hostbench.model.decision import (
 )
 from hostbench.model.table import Direction
 
-# The signs of eight blocks have 256 arrangements: enough for one look in four. With more looks than
-# that none of the first decides anything.
+# The signs of eight blocks have 256 arrangements, enough for a look that is one of four. With many
+# more looks, the first ones could decide nothing.
 BLOCKS_LEAST, BLOCKS_USUAL, BLOCKS_MOST = 8, 24, 96
 LOOKS = (8, 12, 16, 24, 36, 54, 80)
 
 
 @dataclass(frozen=True)
 class BlockFigure:
-    """One figure in the trials of a block: natural logarithms, of one sort of trial at least two a
-    side."""
+    """One figure in the trials of a block, as natural logarithms: at least two trials a side."""
 
     a: tuple[float, ...]
     b: tuple[float, ...]
 
     @property
     def difference(self) -> float:
-        """Of the means, B less A."""
+        """The difference of the means, B minus A."""
         return statistics.fmean(self.b) - statistics.fmean(self.a)
 
 
@@ -46,12 +47,12 @@ Block = Mapping[FigureKind, BlockFigure]
 
 
 def looks_of(blocks_most: int) -> tuple[int, ...]:
-    """After how many blocks to decide whether to go on."""
+    """Return the numbers of blocks after which to decide whether to continue."""
     return (*(look for look in LOOKS if look < blocks_most), blocks_most)
 
 
 class SettingJudge:
-    """Takes block after block and says when there are enough."""
+    """Takes one block after another, and reports when there are enough."""
 
     def __init__(self, direction: Direction, margin: float, blocks_most: int) -> None:
         """`margin`: see Change."""
@@ -63,22 +64,23 @@ class SettingJudge:
 
     @property
     def count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks so far."""
         return len(self._blocks)
 
     def take(self, block: Block) -> bool:
-        """Add a block; return whether it was the last one that is needed."""
+        """Add a block; return whether the test is over."""
         self._blocks.append(block)
         if len(self._blocks) not in self.looks:
             return False
         for kind, figure in self._look().items():
             if figure.word is not Word.UNDECIDED:
                 self._decided.setdefault(kind, figure)
-        # Where no block has a figure, more of them will have none.
+        # If no block has a figure so far, further blocks will have none either.
         return len(self._blocks) == self.looks[-1] or self._kinds <= self._decided.keys()
 
     def figures(self) -> dict[FigureKind, SettingFigure]:
-        """What the last look said; of a figure that was decided earlier, what that look said."""
+        """Return the figures of the last look; for a figure that an earlier look decided, the
+        result of that look."""
         found = self._look() | self._decided
         return {kind: found[kind] for kind in FigureKind if kind in found}
 
@@ -106,7 +108,7 @@ class SettingJudge:
         )
         known = Difference(difference, None, None, reason=_few(len(blocks)))
         if judged is not None:
-            # Of what repeats to the last digit in all blocks, any difference is one.
+            # If all blocks agree to the last digit, any difference is a real one.
             half = judged.quantile * judged.error if judged.error else 0.0
             known = Difference(difference, half, judged.error, len(blocks) - 1)
         count = (len(blocks), len(blocks))
@@ -121,7 +123,7 @@ class SettingJudge:
 def _judged(
     columns: Mapping[FigureKind, Sequence[float]], errors: float
 ) -> dict[FigureKind, Judged]:
-    """The figures together where they are of the same blocks, else each with its part of
+    """Judge the figures together if they come from the same blocks; else each with its part of
     `errors`."""
     if len({len(column) for column in columns.values()}) == 1:
         found = sign_flips(list(columns.values()), confidence=1 - errors)

@@ -8,7 +8,8 @@ from hostbench.model.decision import SettingFigure, SettingSide, SettingTest, Wo
 
 
 def headline(test: SettingTest) -> str:
-    """`better: B is better than A (undisturbed +3.1 %, delivered +2.9 %).`"""
+    """Return a sentence such as `better: B is better than A (undisturbed +3.1 %, delivered +2.9
+    %).`"""
     by_word = {
         Word.BETTER: "B is better than A",
         Word.WORSE: "B is worse than A",
@@ -31,7 +32,7 @@ def _by(test: SettingTest) -> str:
 
 
 def side_sentence(side: SettingSide) -> str:
-    """`mem.read pages=4k, with MALLOC_ARENA_MAX=1, after 'echo 0 > …'`."""
+    """Return a text such as `mem.read pages=4k, with MALLOC_ARENA_MAX=1, after 'echo 0 > …'`."""
     parts = [side.title]
     if side.environment:
         parts.append(f"with {' '.join(f'{k}={v}' for k, v in side.environment.items())}")
@@ -41,19 +42,19 @@ def side_sentence(side: SettingSide) -> str:
 
 
 def interval(figure: SettingFigure) -> str:
-    """`−5.3 to −4.7 %`."""
+    """Return a text such as `−5.3 to −4.7 %`."""
     if figure.low is None or figure.high is None:
         return DASH
     return f"{relative(figure.low).removesuffix(' %')} to {relative(figure.high)}"
 
 
 def value(number: float | None, test: SettingTest) -> str:
-    """In the unit of the figure."""
+    """Return a number in the unit of the figure."""
     return human(number, test.unit)
 
 
 def blocks_sentence(test: SettingTest) -> str:
-    """How long it went on, and why it ended."""
+    """Return how long the test went on, and why it ended."""
     repeated = ""
     if test.repeated:
         repeated = f", {test.repeated} measured again: a trial was disturbed or invalid"
@@ -66,7 +67,7 @@ def blocks_sentence(test: SettingTest) -> str:
 
 
 def more_sentences(test: SettingTest) -> Iterator[str]:
-    """What could not be seen, and why."""
+    """Yield what the test could not show, and why."""
     for kind, figure in test.figures.items():
         if figure.word is not Word.UNDECIDED:
             continue
@@ -85,7 +86,7 @@ def more_sentences(test: SettingTest) -> Iterator[str]:
 
 
 def error_sentence(test: SettingTest) -> str:
-    """How often such words are wrong."""
+    """Return how often such words are wrong."""
     wrong = bound(round(1 - test.confidence, 3))
     return (
         f"Error rate: where a setting changes nothing, at most {wrong} of tests call any figure "

@@ -1,4 +1,5 @@
-"""Baselines made of jobs, merged, computed again, and refused where they are not one population."""
+"""Baselines: made from jobs, merged, computed again, and refused where their hosts are not one
+population."""
 
 import dataclasses
 import hashlib
@@ -28,7 +29,8 @@ from hostbench.model.events import PROTOCOL_SCHEMA
 from hostbench.model.registry import subsystems
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
 
-# What may make two populations of hosts of one model. Names of hosts and disks are left out.
+# Facts that may split the hosts of one model into two populations. Names of hosts and disks are
+# left out.
 FACTS = (
     "microcode",
     "firmware",
@@ -46,22 +48,24 @@ FACTS = (
     "transparent huge pages",
 )
 MITIGATION = "mitigation of "
-# Of recomputed figures: what is left of adding floats in another order.
+# Recomputed figures may differ by this much: adding floats in another order changes the last
+# digits.
 EQUAL = 1e-9
 MACHINE_SHOWN = 16
 FACTS_NAMED = 3
 FAULTS_NAMED = 3
 HOSTS_NAMED = 3
-# So many baselines of hosts that are one population are refused at most.
+# At most this share of baselines whose hosts are one population is refused.
 POPULATION_ERROR = 0.01
-# Of the deviation of one host's jobs: nearer groups may be what jobs differ by.
+# In standard deviations of one host's jobs: groups that are closer may differ only as jobs do.
 JOBS_APART = 4.0
-# Of a subsystem with more drift between the jobs of a guest one job decides nothing.
+# In a subsystem with more drift than this between the jobs of a guest, a single job decides
+# nothing.
 STEADY_DRIFT = 0.02
 
 
 def measured_job(document: ResultDocument) -> MeasuredJob:
-    """What a baseline takes of a job: figures that are clean or noisy, and none of a naive
+    """Return what a baseline takes from a job: clean and noisy figures, but none of a naive
     workload."""
     host, cases = document.host, document.cases
     slim = document.model_dump(
@@ -117,7 +121,7 @@ def _measured(case: CaseResult) -> MeasuredFigure | None:
 
 @dataclasses.dataclass
 class _Rows:
-    """A baseline as rows: a host's jobs by digest, each with its figures by case."""
+    """A baseline as rows: the jobs of each host by digest, each with its figures by case."""
 
     key: HostKey
     hosts: dict[str, dict[str, tuple[BaselineJob, dict[str, MeasuredFigure]]]]
@@ -126,7 +130,8 @@ class _Rows:
     def add(
         self, host: str, job: BaselineJob, figures: dict[str, MeasuredFigure], facts: dict[str, str]
     ) -> None:
-        """A job that is there already, under whichever name of its host, is not added again."""
+        """Add a job. A job that is already there, under any name of its host, is not added
+        again."""
         names = (name for name, jobs in self.hosts.items() if job.digest in jobs)
         name = next(names, host)
         self.hosts.setdefault(name, {}).setdefault(job.digest, (job, figures))
@@ -134,8 +139,8 @@ class _Rows:
 
 
 def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
-    """The baseline of these jobs, which are of one model. Raise UsageError where they are not,
-    or cannot be vouched for, or are not one population."""
+    """Return the baseline of these jobs. Raise UsageError if they are not of one model, cannot be
+    verified, or are not one population."""
     ordered = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
     rows = _Rows(key=ordered[0].key, hosts={}, facts={})
     for job in ordered:
@@ -155,8 +160,8 @@ def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
 
 
 def merged(baselines: Sequence[tuple[str, Baseline]]) -> Baseline:
-    """All hosts and jobs of these baselines, each with its name, without duplicates. Raise
-    UsageError where they are not of one model, or are not one population."""
+    """Return all hosts and jobs of these named baselines, without duplicates. Raise UsageError if
+    they are not of one model, or not one population."""
     first_name, first = baselines[0]
     rows = _Rows(key=first.key, hosts={}, facts={})
     for name, one in baselines:
@@ -168,7 +173,7 @@ def merged(baselines: Sequence[tuple[str, Baseline]]) -> Baseline:
 
 
 def differing(a: HostKey, b: HostKey) -> list[str]:
-    """What tells two models apart, such as `stepping 7 and 8`."""
+    """Return the differences between two models, such as `stepping 7 and 8`."""
     return [
         f"{name} {_fact(getattr(a, name))} and {_fact(getattr(b, name))}"
         for name in HostKey.model_fields
@@ -181,7 +186,7 @@ def _fact(value: object) -> str:
 
 
 def headline_workloads() -> list[str]:
-    """The workloads whose figures say most of a host, by their full names."""
+    """Return the full names of the workloads that describe a host best."""
     return [
         f"{name}.{workload}"
         for name, subsystem in subsystems().items()
@@ -190,9 +195,11 @@ def headline_workloads() -> list[str]:
 
 
 def headline_cases(figures: Mapping[str, MeasuredFigure | BaselineCase | CaseFigure]) -> list[str]:
-    """The cases that decide of a host, HEADLINES_MOST at most: of the headline workloads of each
-    subsystem in turn, in the order of the job. No figure has a say in it, so that their error
-    rate holds."""
+    """Return the cases that decide about a host, at most HEADLINES_MOST.
+
+    They come from the headline workloads of each subsystem in turn, in the order of the job. The
+    figures play no part in the choice, so that the error rate holds.
+    """
     queues = [
         [case for case, one in figures.items() if one.workload == workload]
         for workload in headline_workloads()
@@ -214,7 +221,7 @@ def _refuse_other_model(a: HostKey, b: HostKey, name_a: str, name_b: str) -> Non
 
 
 def _figures_of(baseline: Baseline, host: str, at: int) -> dict[str, MeasuredFigure]:
-    """The figures of one job of a host."""
+    """Return the figures of one job of a host."""
     found = {}
     for case, one in baseline.cases.items():
         if host in one.hosts and (value := one.hosts[host].figures[at]) is not None:
@@ -231,7 +238,7 @@ def _figures_of(baseline: Baseline, host: str, at: int) -> dict[str, MeasuredFig
 
 
 def _summed(rows: _Rows) -> Baseline:
-    """The file, with everything in it that is computed."""
+    """Return the baseline with all its computed values."""
     hosts = {
         name: BaselineHost(
             jobs=tuple(job for job, _ in rows.hosts[name].values()), facts=rows.facts[name]
@@ -284,7 +291,8 @@ def _host_figures(
 
 
 def variances(hosts: Iterable[Sequence[float | None]]) -> tuple[float | None, float | None]:
-    """The variance of the logarithms of one host's jobs, and of hosts beyond it."""
+    """Return the variance of the logarithms of one host's jobs, and the variance of hosts beyond
+    that; None where unknown."""
     logs = [[math.log(value) for value in one if value is not None] for one in hosts if any(one)]
     degrees = sum(len(one) - 1 for one in logs)
     within = None
@@ -302,7 +310,7 @@ def variances(hosts: Iterable[Sequence[float | None]]) -> tuple[float | None, fl
 
 
 def faults(baseline: Baseline) -> Iterator[str]:
-    """What does not hold in a file, each as a sentence part: it is computed again."""
+    """Yield what is wrong in a file, as parts of sentences; everything is computed again."""
     for name, case in baseline.cases.items():
         of = f"{case.title} ({name})"
         for host, one in case.hosts.items():
@@ -351,7 +359,7 @@ def _wrong_figures(of: str, host: str, case: BaselineCase, one: HostFigures) -> 
 
 
 def _exact(value: float | None) -> str:
-    """With digits that tell apart what _equal does."""
+    """Return a text with enough digits for any difference that `_equal` sees."""
     return "unknown" if value is None else f"{value:.10g}"
 
 
@@ -362,7 +370,7 @@ def _equal(a: float | None, b: float | None) -> bool:
 
 
 def strays(key: HostKey, workload: str) -> bool:
-    """Whether figures like this stray from job to job on such a host."""
+    """Whether figures of this workload vary strongly between jobs on such a host."""
     subsystem = subsystems().get(subsystem_of(workload))
     return (
         key.is_guest and subsystem is not None and subsystem.guest_spread.drift_ratio > STEADY_DRIFT
@@ -370,13 +378,16 @@ def strays(key: HostKey, workload: str) -> bool:
 
 
 def subsystem_of(workload: str) -> str:
-    """The subsystem of a workload's full name."""
+    """Return the subsystem of a workload's full name."""
     return workload.partition(".")[0]
 
 
 def populations(baseline: Baseline, jobs: Sequence[MeasuredJob] = ()) -> str | None:
-    """Which of its hosts are not like the others, and what to do, as a sentence part; None: they
-    are one population, or too few to tell. `jobs`: those that it is made of, to be named."""
+    """Return which hosts differ from the others and what to do, as part of a sentence; None: they
+    are one population, or there are too few to decide.
+
+    `jobs` are the jobs behind the baseline, for their names.
+    """
     cases = {name: one for name, one in baseline.cases.items() if len(one.hosts) >= HOSTS_LEAST}
     shares = error_shares(
         {name: [math.log(of.median) for of in one.hosts.values()] for name, one in cases.items()},
@@ -399,7 +410,8 @@ def populations(baseline: Baseline, jobs: Sequence[MeasuredJob] = ()) -> str | N
 
 
 def _job_variance(key: HostKey, case: BaselineCase) -> float:
-    """Of one host's jobs: as the baseline has it, and on a guest at least what is usual there."""
+    """Return the variance of one host's jobs: that of the baseline, and on a guest at least the
+    usual one."""
     subsystem = subsystems().get(subsystem_of(case.workload))
     drift = 0.0
     if subsystem is not None and key.is_guest:
@@ -463,7 +475,8 @@ def _one_population(baseline: Baseline, jobs: Sequence[MeasuredJob] = ()) -> Bas
 
 
 def refuse_faults(baseline: Baseline, source: str) -> Baseline:
-    """The baseline, where it holds. Raise UsageError that names what does not."""
+    """Return the baseline if it is sound. Raise UsageError, which names its faults, if it is
+    not."""
     found = list(faults(baseline))
     if found:
         more = f", and {len(found) - FAULTS_NAMED} more" if len(found) > FAULTS_NAMED else ""
@@ -480,7 +493,7 @@ def refuse_faults(baseline: Baseline, source: str) -> Baseline:
 
 
 def described(baseline: Baseline, name: str) -> BaselineFile:
-    """A baseline in short: its model, and how many hosts and jobs it knows."""
+    """Return a baseline in short: its model, and its numbers of hosts and jobs."""
     return BaselineFile(
         file=name,
         key=baseline.key,
@@ -491,8 +504,12 @@ def described(baseline: Baseline, name: str) -> BaselineFile:
 
 
 def anonymous(baseline: Baseline, salt: bytes) -> Baseline:
-    """The same without what could name a host: its machine is hashed once more with a secret.
-    Digests stay: they are of whole documents, and tell those who have one that it is in here."""
+    """Return the baseline without what could identify a host: machines are hashed again with a
+    secret.
+
+    Digests stay. They are hashes of whole documents, so anyone who has a document can see that it
+    is part of the baseline.
+    """
     names = {host: _hash(host, salt) for host in baseline.hosts}
     return baseline.model_copy(
         update={
@@ -512,7 +529,7 @@ def _hash(text: str, salt: bytes = b"") -> str:
 
 
 def not_this_model(key: HostKey, baseline: HostKey, source: str) -> UsageError:
-    """What is said of a baseline of another model."""
+    """Return the error for a baseline of another model."""
     return UsageError(
         f"{source} is of another model, {shown(baseline.words)}, than this host: "
         f"{'; '.join(differing(baseline, key))}; give one of {key.words}"

@@ -1,4 +1,4 @@
-"""Baselines as files: where they are looked for, read, checked and written."""
+"""Baselines as files: where they are found, read, checked and written."""
 
 import os
 import secrets
@@ -32,7 +32,7 @@ REMEDY = "make it again with: hostbench baseline make"
 
 
 def folders(environment: Mapping[str, str]) -> list[Path]:
-    """Where baselines are looked for: ./baselines, the user's folders, the package's."""
+    """Return the folders of baselines: ./baselines, the user's folders, the package's."""
     home = Path(environment.get("HOME") or "~").expanduser()
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local/share")
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
@@ -46,7 +46,7 @@ def folders(environment: Mapping[str, str]) -> list[Path]:
 
 
 def files(environment: Mapping[str, str]) -> list[Path]:
-    """The files in these folders. A folder that cannot be read has none."""
+    """Return the files in these folders. Folders that cannot be read are left out."""
     found: list[Path] = []
     for folder in folders(environment):
         try:
@@ -57,13 +57,13 @@ def files(environment: Mapping[str, str]) -> list[Path]:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The baseline in a file, computed again. Raise UsageError, one line: it cannot be read, is
-    damaged, of another schema, or does not hold."""
+    """Return the baseline in a file, computed again. Raise UsageError, in one line, if it cannot be
+    read, is damaged, has another schema, or is not sound."""
     return refuse_faults(parsed(path), str(path))
 
 
 def parsed(path: Path) -> Baseline:
-    """The baseline in a file, whether its figures hold or not. Raise UsageError."""
+    """Return the baseline in a file, without checking its figures. Raise UsageError."""
     try:
         if path.stat().st_size > BYTES_MOST:
             raise UsageError(
@@ -107,7 +107,7 @@ def _not_a_baseline(error: ValidationError, content: bytes, path: Path) -> Usage
 
 
 def known_baselines(environment: Mapping[str, str]) -> BaselineList:
-    """Every file in these folders: of which model it is, or why it is not used."""
+    """Return every file in these folders: its model, or why it is not used."""
     return BaselineList(
         baselines=tuple(_described(path) for path in files(environment)),
         folders=tuple(map(str, folders(environment))),
@@ -125,7 +125,7 @@ def _described(path: Path) -> BaselineFile:
 def found_for(
     key: HostKey, environment: Mapping[str, str]
 ) -> tuple[list[Path], Baseline | None, list[str]]:
-    """The files of a model, all their hosts as one baseline, and what could not be used, as
+    """Return the files of a model, all their hosts as one baseline, and what could not be used, as
     sentences."""
     fitting: list[tuple[Path, Baseline]] = []
     problems: list[str] = []
@@ -148,26 +148,29 @@ def found_for(
 
 
 def checked_host(document: ResultDocument, environment: Mapping[str, str]) -> HostCheck:
-    """The host of a job beside all baselines of its model that are found; what could not be used is
-    among the notes."""
+    """Compare the host of a job with all baselines of its model that are found. The notes list
+    those that could not be used."""
     return checked_jobs([measured_job(document)], environment)
 
 
 def checked_jobs(jobs: Sequence[MeasuredJob], environment: Mapping[str, str]) -> HostCheck:
-    """The same of several jobs of one host, the oldest first."""
+    """Do the same for several jobs of one host, oldest first."""
     _, together, problems = found_for(jobs[-1].key, environment)
     check = check_host(jobs, together)
     return check.model_copy(update={"notes": (*check.notes, *problems)})
 
 
 def content_of(baseline: Baseline) -> bytes:
-    """The file: the same baseline is the same bytes."""
+    """Return the content of the file: equal baselines have equal bytes."""
     return (baseline.model_dump_json(indent=1) + "\n").encode()
 
 
 def user_salt(environment: Mapping[str, str]) -> bytes:
-    """This user's secret for anonymous hosts: made once, so that a second export has the same
-    names and merges with the first. Raise ResourceError."""
+    """Return this user's secret for anonymous hosts.
+
+    It is made only once, so that a second export uses the same names and merges with the first.
+    Raise ResourceError.
+    """
     home = Path(environment.get("HOME") or "~").expanduser()
     base = Path(environment.get("XDG_DATA_HOME") or home / ".local/share")
     path = base / "hostbench" / "baseline-salt"
@@ -195,6 +198,6 @@ def user_salt(environment: Mapping[str, str]) -> bytes:
 
 
 def read_all(paths: Sequence[Path]) -> Iterator[tuple[str, Baseline]]:
-    """The baselines in these files, each with its name. Raise UsageError."""
+    """Yield the baselines in these files, each with its name. Raise UsageError."""
     for path in paths:
         yield str(path), read_baseline(path)

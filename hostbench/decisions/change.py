@@ -1,4 +1,4 @@
-"""From a difference of logarithms to a word about a figure."""
+"""From a difference of logarithms to the word for a figure."""
 
 import math
 from dataclasses import dataclass
@@ -7,20 +7,23 @@ from hostbench.judge.statistics import NORMAL
 from hostbench.model.decision import LEAST_EFFECT_POWER, Change, Word
 from hostbench.model.table import Direction
 
-# Beyond it "measure more" is no advice.
+# Beyond this number, "measure more" is no useful advice.
 MORE_MOST = 200
-# The spread is an estimate: that of the next jobs is no larger than what is reckoned with so often.
-# Then the least effects are found as often as they say (tests/unit/test_compare.py).
+# The spread is an estimate. With this probability, the spread of the next jobs is no larger than
+# the one assumed, so the least effects are found as often as stated (tests/unit/test_compare.py).
 SPREAD_HELD = 0.8
-# A job more or less: half an interval shrinks only so surely.
+# The width of an interval after more jobs is uncertain, so aim for this part of it.
 SURELY = 0.9
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How a figure differs between two sides, in logarithms: `half` the interval that holds the
-    true difference, and the standard error `error`, of a spread that is known by `degrees` of
-    freedom. Both None: the spread is unknown, for `reason`."""
+    """How a figure differs between two sides, in logarithms.
+
+    `half` is half the interval that holds the true difference; `error` is the standard error, from
+    a spread that is known with `degrees` degrees of freedom. Both None: the spread is unknown, and
+    `reason` says why.
+    """
 
     value: float
     half: float | None
@@ -38,8 +41,8 @@ def change(
     *,
     jobs_least: int,
 ) -> Change:
-    """The word for a difference. `medians` and `jobs` are of both sides; `jobs_least`: with fewer
-    on each side nothing is decided."""
+    """Return the word for a difference. `medians` and `jobs` belong to both sides; with fewer than
+    `jobs_least` jobs on a side, nothing is decided."""
     known = {
         "value_a": medians[0],
         "value_b": medians[1],
@@ -59,12 +62,12 @@ def change(
     elif abs(value) > half:
         word = Word.BETTER if (value > 0) == (direction == "higher") else Word.WORSE
     else:
-        # Enough for the interval to leave 1 out, or to lie within the margin, whichever is nearer.
+        # Enough for the interval to exclude 1 or to lie within the margin, whichever is nearer.
         wanted = SURELY * max(abs(value), room - abs(value))
         least = min(jobs)
         needed = max(jobs_least, math.ceil(least * (half / wanted) ** 2))
         more = needed - least if least < needed <= MORE_MOST + least else None
-    # What lies within the margin is the same however sure it is.
+    # A change within the margin is called the same, however certain it is.
     least_effect = max(half, room - half) + NORMAL.inv_cdf(LEAST_EFFECT_POWER) * difference.error
     least_effect *= _largest_spread(difference.degrees)
     return Change(
@@ -78,7 +81,7 @@ def change(
 
 
 def _largest_spread(degrees: int) -> float:
-    """What a standard deviation is to be multiplied with to be as large as it may well be: by
+    """Return the factor from an estimated standard deviation to the largest plausible one, by
     Wilson and Hilferty's quantile of chi-squared."""
     part = 2 / (9 * degrees)
     quantile = (1 - part + NORMAL.inv_cdf(1 - SPREAD_HELD) * math.sqrt(part)) ** 3

@@ -1,22 +1,22 @@
 """Where the mean of a series changed: binary segmentation, judged by permutations that repeat the
 whole search.
 
-The place of a change is chosen from the data, so a t test of the two sides that it makes finds one
-in almost any series. Here the statistic is the largest over all splits, and it is compared with the
-largest over all splits of the same values in other orders (as in E-Divisive: Matteson and James, "A
-Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014).
+The place of a change is chosen from the data, so a t test of the two sides finds one in almost any
+series. Here the statistic is the largest over all splits. It is compared with the largest over all
+splits of the same values in other orders (as in E-Divisive: Matteson and James, "A Nonparametric
+Approach for Multiple Change Point Analysis of Multivariate Data", 2014).
 
-Other orders show what chance does only where a value does not depend on those before it. Jobs that
+Other orders show the effect of chance only if a value does not depend on those before it. Jobs that
 follow each other share neighbours and heat, so the means of two runs of jobs differ more than those
-of as many independent values. By how much depends on how fast the host drifts, and some dozens of
-jobs cannot show that it does not. So the squared statistic of a split is divided by what two kinds
-of drift make of it at most, before it is compared with the other orders:
+of as many independent values. How much more depends on how fast the host drifts, and a few dozen
+jobs cannot rule a drift out. So the squared statistic of a split, before the comparison, is divided
+by the most that two kinds of drift make of it:
 
-- neighbours resemble each other, with an autocorrelation r (AR(1)): (1 + r) / (1 - r), where r is
-  what the series itself shows and one standard error more, and ASSUMED_AUTOCORRELATION at least;
-- neighbours have ASSUMED_AUTOCORRELATION since a part of the variance drifts slowly: DRIFT_KEPT of
-  it stays from one job to the next, the rest is independent. The longer the runs, the more that
-  makes, and AR(1) does not know it.
+- Neighbours resemble each other, with an autocorrelation r (AR(1)): (1 + r) / (1 - r). r is one
+  standard error more than the series itself shows, and at least ASSUMED_AUTOCORRELATION.
+- Neighbours have ASSUMED_AUTOCORRELATION because a part of the variance drifts slowly: DRIFT_KEPT
+  of it remains from one job to the next, and the rest is independent. Its effect grows with the
+  length of the runs, which AR(1) does not show.
 """
 
 import functools
@@ -28,30 +28,33 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-# A single strange job, or two, is no change.
+# One or two strange jobs are not a change.
 SEGMENT_LEAST = 3
-# Of the orders of a whole series; a part of it has a part of the error rate, and so needs more.
+# The number of orders for a whole series. A part of the series has a part of the error rate, and so
+# needs more.
 ORDERS = 500
-# Of neighbouring jobs: no figure of real jobs on a shared guest, 70 to 90 s apart, showed more
-# than 0.33 (benchmarks/decisions).
+# The autocorrelation of neighbouring jobs: no figure of real jobs on a shared guest, 70 to 90 s
+# apart, showed more than 0.33 (benchmarks/decisions).
 ASSUMED_AUTOCORRELATION = 0.4
-# Of a slow drift. No figure of those jobs showed one like this of more than a quarter of the
-# variance, and neighbours that correlate by so much have one of four ninths at most.
+# For a slow drift. In those jobs, such a drift had at most a quarter of a figure's variance; with
+# the autocorrelation assumed above, it has at most four ninths.
 DRIFT_KEPT = 0.9
-# Of a series with more than that no widening makes a change certain.
+# In a series with more autocorrelation than this, no widening makes a change certain.
 _AUTOCORRELATION_MOST = 0.95
-# Equal statistics differ in their last digits.
+# Equal statistics may differ in their last digits.
 _EQUAL = 1e-9
-# A history and the parts between its changes.
+# For a history and the parts between its changes.
 LENGTHS_KEPT = 8
 
 
 @dataclass(frozen=True)
 class Split:
-    """A change between two runs of values: it is `after` the first so many of the series, and the
-    runs begin and end at `begin` and `end`. `difference` of their means, its standard error
-    `error`, autocorrelation included, and the `quantile` of the largest |t| over all splits of the
-    runs."""
+    """A change between two runs of values: from `begin` to `after`, and from `after` to `end`, as
+    positions in the series.
+
+    `difference` is that of their means, and `error` its standard error, autocorrelation included.
+    `quantile` is that of the largest |t| over all splits of the runs.
+    """
 
     begin: int
     after: int
@@ -62,22 +65,29 @@ class Split:
 
 
 def series_least(confidence: float) -> int:
-    """How many values it takes to tell: of fewer even the order that is sorted best is too
-    frequent. With a confidence of 95 % it is eight, of a tenth of that error rate twelve."""
+    """Return the least number of values that can show a change. With fewer, even the best-sorted
+    order is too frequent.
+
+    With a confidence of 95 % it is eight; with a tenth of that error rate, twelve.
+    """
     return next(n for n in itertools.count(2 * SEGMENT_LEAST) if _rarest(n) <= 1 - confidence)
 
 
 def _rarest(length: int) -> float:
-    """How often values in an order drawn at random are sorted best, with its mirror image."""
+    """Return how often a random order is the best-sorted one, or its mirror image."""
     return 2 / math.comb(length, length // 2)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a series shows: its changes, the first one first; the largest standard error `error` of
-    a difference between two parts of a series without a change, of at least `side` values each;
-    the `quantile` of the largest |t| over all its splits; and the `autocorrelation` of neighbours
-    that the values show, None: there are too few."""
+    """What a series shows.
+
+    - `splits`: its changes, the earliest first.
+    - `error`: the largest standard error of a difference between two parts of a series without a
+      change, each with at least `side` values; `quantile`: that of the largest |t| over all its
+      splits.
+    - `autocorrelation`: that of neighbours; None: too few values.
+    """
 
     splits: tuple[Split, ...]
     side: int
@@ -89,14 +99,17 @@ class Found:
 def change_points(
     values: Sequence[float], *, confidence: float, side: int = SEGMENT_LEAST
 ) -> Found:
-    """The changes of a series. `side`: of a change that would have been seen, so many values are
-    before and after it, half of the series at most. The same series, the same answer."""
+    """Return the changes of a series.
+
+    `side` is the number of values before and after the change for which `error` is given, at most
+    half of the series. The same series always gives the same answer.
+    """
     side = min(side, len(values) // 2)
     if len(values) < series_least(confidence):
         return Found((), side, 0.0, 0.0, None)
     search = _Search(values, confidence, ASSUMED_AUTOCORRELATION)
     afters = search.afters(0, len(values))
-    # With more autocorrelation than was assumed the changes may be nothing else.
+    # With more autocorrelation than assumed, drift alone may explain the changes.
     shown = _autocorrelation(values, afters)
     likely = _likely_at_most(shown, len(values))
     if likely > ASSUMED_AUTOCORRELATION:
@@ -122,29 +135,34 @@ def change_points(
 
 
 def _residuals(values: Sequence[float], afters: Sequence[int]) -> list[float]:
-    """What the values are off from the means between the changes."""
+    """Return the distances of the values from the means between the changes."""
     ends = [0, *afters, len(values)]
     return [one for begin, end in itertools.pairwise(ends) for one in _centred(values[begin:end])]
 
 
 def _autocorrelation(values: Sequence[float], afters: Sequence[int]) -> float:
-    """Of neighbours, around the means between the changes, with Kendall's correction for the means
-    being those of the same values ("Note on Bias in the Estimation of Autocorrelation", 1954)."""
+    """Return the autocorrelation of neighbours around the means between the changes.
+
+    Kendall's correction allows for means of the same values ("Note on Bias in the Estimation of
+    Autocorrelation", 1954).
+    """
     residuals = _residuals(values, afters)
     squares = _squares(residuals)
     if squares <= 0:
         return 0.0
     found = math.fsum(map(operator.mul, residuals, residuals[1:])) / squares
     found += (1 + 3 * found) * (len(afters) + 1) / len(values)
-    # Of few values that alternate the corrected one is less than -1.
+    # For a few alternating values, the corrected one is below -1.
     return max(-_AUTOCORRELATION_MOST, min(found, _AUTOCORRELATION_MOST))
 
 
 def _likely_at_most(shown: float, count: int) -> float:
-    """One standard error more than so many values show (of AR(1): Bartlett, "On the Theoretical
-    Specification and Sampling Properties of Autocorrelated Time-Series", 1946). False changes stand
-    where the values drifted most, and the means between them hide that drift: what is left shows
-    too little."""
+    """Return the autocorrelation plus one standard error for that number of values.
+
+    The error is that of AR(1): Bartlett, "On the Theoretical Specification and Sampling Properties
+    of Autocorrelated Time-Series", 1946. False changes are found where the values drifted most, and
+    the means between them hide that drift, so the remaining values show too little.
+    """
     return min(shown + math.sqrt((1 - shown**2) / count), _AUTOCORRELATION_MOST)
 
 
@@ -155,8 +173,11 @@ class _Search:
         self._of_neighbours = (1 + autocorrelation) / (1 - autocorrelation)
 
     def afters(self, begin: int, end: int) -> list[int]:
-        """The changes between two places, in order. Each part of the series has its share of the
-        error rate, so that all parts without a change have no more than it together."""
+        """Return the changes between two places, in order.
+
+        Each part of the series has its share of the error rate, so that all parts without a change
+        together do not exceed it.
+        """
         length = end - begin
         if length < 2 * SEGMENT_LEAST:
             return []
@@ -176,8 +197,8 @@ class _Search:
         if total <= 0:
             return False
         explained = _largest(values, weights) * (1 - _EQUAL)
-        # As a part of the total, since that is the same in all orders: t squared, which grows with
-        # explained / (total - explained), over what drift makes of it.
+        # Relative to the total, which is the same in all orders: t squared, which grows with
+        # explained / (total - explained), divided by the effect of drift.
         inflation = self._inflation(before, len(values))
         true = total * explained / (explained + inflation * (total - explained))
         count = math.ceil(ORDERS / share)
@@ -203,8 +224,8 @@ class _Search:
         )
 
     def error(self, spread: float, before: int, length: int) -> float:
-        """Of the difference between the means of the values before a split and of those after it,
-        whose standard deviation is `spread`."""
+        """Return the standard error of the difference between the means before and after a split,
+        for values with the standard deviation `spread`."""
         inflation = self._inflation(before, length)
         return spread * math.sqrt(inflation * (1 / before + 1 / (length - before)))
 
@@ -213,8 +234,8 @@ class _Search:
 
 
 def _of_slow_drift(before: int, length: int) -> float:
-    """How many times as large the variance of the difference of the means of two runs is, over what
-    the spread around them leads to expect, as if the values were independent."""
+    """Return by which factor a slow drift increases the variance of the difference of the means of
+    two runs, over what the spread around them suggests for independent values."""
     after = length - before
     of_first, of_second, of_all = map(_variance_of_sum, (before, after, length))
     shared = (of_all - of_first - of_second) / 2
@@ -225,15 +246,19 @@ def _of_slow_drift(before: int, length: int) -> float:
 
 @functools.cache
 def _variance_of_sum(count: int) -> float:
-    """Of so many values of variance 1 with a slow drift: with the covariances of all pairs. Those
-    of values `apart` from each other are ASSUMED_AUTOCORRELATION x DRIFT_KEPT^(apart - 1)."""
+    """Return the variance of the sum of `count` values of variance 1 with a slow drift, from the
+    covariances of all pairs.
+
+    The covariance of two values `apart` places from each other is ASSUMED_AUTOCORRELATION x
+    DRIFT_KEPT^(apart - 1).
+    """
     pairs = (count - (1 - DRIFT_KEPT**count) / (1 - DRIFT_KEPT)) / (1 - DRIFT_KEPT)
     return count + 2 * ASSUMED_AUTOCORRELATION * pairs
 
 
 def _moved_to_best(values: Sequence[float], afters: list[int]) -> list[int]:
-    """The changes, each where it is best between its neighbours: it was found while others were
-    still in the way."""
+    """Return the changes, each moved to its best place between its neighbours: it was found before
+    some of these were known."""
     moved = list(afters)
     for number in range(len(moved)):
         begin = moved[number - 1] if number else 0
@@ -252,14 +277,14 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def _weights(length: int) -> list[float]:
-    """What the squared sum before each split counts: so that it is the sum of squares that the
+    """Return the weight of the squared sum before each split: with it, the sum of squares that the
     split explains."""
     splits = range(SEGMENT_LEAST, length - SEGMENT_LEAST + 1)
     return [length / (before * (length - before)) for before in splits]
 
 
 def _explained(values: Sequence[float], weights: Sequence[float]) -> "map[float]":
-    """The sum of squares that each split explains, of values whose mean is 0."""
+    """Return the sum of squares that each split explains, for values with a mean of 0."""
     sums = list(
         itertools.islice(
             itertools.accumulate(values), SEGMENT_LEAST - 1, len(values) - SEGMENT_LEAST
@@ -269,19 +294,19 @@ def _explained(values: Sequence[float], weights: Sequence[float]) -> "map[float]
 
 
 def _largest(values: Sequence[float], weights: Sequence[float]) -> float:
-    """The statistic. The total does not depend on the order, so the largest sum of squares that is
-    explained is that of the largest t."""
+    """Return the statistic. The total does not depend on the order, so the largest explained sum of
+    squares belongs to the largest t."""
     return max(_explained(values, weights))
 
 
 def _best_split(values: Sequence[float]) -> int:
-    """How many values are before it."""
+    """Return how many values are before the best split."""
     explained = list(_explained(values, _weights(len(values))))
     return SEGMENT_LEAST + explained.index(max(explained))
 
 
 def _quantile(residuals: Sequence[float], confidence: float) -> float:
-    """Of the largest |t| over all splits of values without a change."""
+    """Return the quantile of the largest |t| over all splits of values without a change."""
     total = _squares(residuals)
     if total <= 0:
         return 0.0
@@ -296,9 +321,11 @@ Reordered = Callable[[Sequence[float]], tuple[float, ...]]
 
 
 def _orders(length: int, count: int) -> Iterator[Reordered]:
-    """Orders of so many values, drawn at random, each as a function of the values. All series of
-    one length have the same, as each figure of a job has: drawing one takes longer than using
-    it."""
+    """Yield orders of `length` values, drawn at random, each as a function of the values.
+
+    All series of one length share the same orders, as each figure of a job has that length: drawing
+    an order takes longer than using it.
+    """
     drawn, draw = _drawn(length)
     for number in range(count):
         if number == len(drawn):
@@ -308,7 +335,7 @@ def _orders(length: int, count: int) -> Iterator[Reordered]:
 
 @functools.lru_cache(maxsize=LENGTHS_KEPT)
 def _drawn(length: int) -> tuple[list[Reordered], Callable[[], Reordered]]:
-    """The orders that were drawn so far, and what draws the next one."""
+    """Return the orders drawn so far, and a function that draws the next one."""
     rng = random.Random(length)  # noqa: S311 - the same series, the same answer
     places = list(range(length))
 

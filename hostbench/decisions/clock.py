@@ -1,5 +1,5 @@
-"""Wall clocks that were set back between two jobs: the order of the jobs is then not that of their
-time stamps."""
+"""Wall clocks that were set back between two jobs, so that time stamps do not show the order of the
+jobs."""
 
 import itertools
 from collections.abc import Sequence
@@ -11,9 +11,11 @@ JOBS_NAMED = 3
 
 
 def clock_went_back(jobs: Sequence[JobFigures]) -> tuple[str, ...]:
-    """The jobs of one host that were begun, by its wall clock, before they were submitted, or
-    before the job that precedes them within a boot. Ids in another order than the beginnings are no
-    sign: a queue has priorities."""
+    """Return the jobs of one host that began, by its wall clock, before they were submitted, or
+    before the previous job of the same boot.
+
+    Ids in another order than the beginnings prove nothing: a queue has priorities.
+    """
     boots: dict[str, list[tuple[float, JobFigures]]] = {}
     for job in jobs:
         if job.boot is not None:
@@ -30,7 +32,7 @@ def clock_went_back(jobs: Sequence[JobFigures]) -> tuple[str, ...]:
 
 
 def clock_sentence(went_back: Sequence[str], consequence: str) -> str:
-    """Before which jobs a clock was set back, and what follows from it."""
+    """Return a sentence on the jobs before which a clock was set back, and the consequence."""
     more = len(went_back) - JOBS_NAMED
     others = f" and {more} others" if more > 0 else ""
     named = ", ".join(went_back[:JOBS_NAMED])

@@ -1,9 +1,9 @@
 """Whether the figures of one set of jobs differ from those of another (docs/comparing.md).
 
 The unit of evidence is the job: trials of one job share its boot and its moment, and agree better
-with each other than with those of the next. With four jobs a side and more the arrangements of the
-jobs are the test (hostbench.decisions.permutation). With fewer, other jobs of the same host join
-in: whether any of them, put in the place of these, would look as different.
+with each other than with those of the next job. With four or more jobs a side, the test compares
+arrangements of these jobs (hostbench.decisions.permutation). With fewer, other jobs of the same
+host take part: would any of them, in place of these, look as different?
 """
 
 import itertools
@@ -32,23 +32,23 @@ from hostbench.model.decision import (
 from hostbench.model.registry import subsystems
 from hostbench.model.subsystem import Subsystem
 
-# With three there is no arrangement as rare as one in twenty.
+# With three jobs a side, no arrangement is as rare as one in twenty.
 JOBS_LEAST = 4
 # Eight jobs make 28 pairs, and one of 28 may be as rare as one in twenty. But a host drifts: with
-# six earlier jobs 7 of 85 reports of a guest were wrong, with twelve 2 of 79
+# six earlier jobs, 7 of 85 reports of a guest were wrong; with twelve, 2 of 79
 # (benchmarks/decisions).
 EARLIER_LEAST = 12
-# Within it two jobs of a guest share what its neighbours did: benchmarks/trust's rounds are apart
-# as far.
+# Within this time, two jobs of a guest share the effects of its neighbours. The rounds of
+# benchmarks/trust are this far apart.
 MOMENT_S = 20 * 60
-# From so many on each side the drift is in the spread that the jobs themselves show.
+# From this many moments a side on, the spread of the jobs includes the drift.
 MOMENTS_KNOWN = 4
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """One figure of one case on both sides, and in earlier jobs where those are needed: logarithms
-    by job, None where a job has none."""
+    """One figure of one case on both sides, and in earlier jobs if they are needed: logarithms by
+    job, None where a job has none."""
 
     case: CaseFigure
     kind: FigureKind
@@ -58,17 +58,17 @@ class _Pair:
 
     @property
     def group(self) -> str:
-        """Figures of one have spreads that are alike."""
+        """The group of the figure: figures of one group have similar spreads."""
         return f"{self.case.subsystem}.{self.kind}"
 
     @property
     def present(self) -> tuple[list[float], list[float]]:
-        """The logarithms there are on either side."""
+        """The existing logarithms of either side."""
         return [v for v in self.a if v is not None], [v for v in self.b if v is not None]
 
     @property
     def degrees(self) -> int:
-        """By how many degrees of freedom the spread between jobs is known."""
+        """The degrees of freedom of the known spread between jobs."""
         groups = (*self.present, [v for v in self.others if v is not None])
         return sum(len(logs) - 1 for logs in groups if logs)
 
@@ -81,9 +81,12 @@ def compare(
     earlier: Sequence[JobFigures] = (),
     margin: float | None = None,
 ) -> Comparison:
-    """Side `b` beside side `a`, each of one job at least, and no job on both. `earlier`: other jobs
-    of their hosts, which tell the spread between jobs. `margin`: the share of 1 that an interval
-    must lie within to be called same, None: what the subsystem's figures are expected to reach."""
+    """Compare side `b` with side `a`, each with at least one job, and without a job in common.
+
+    `earlier` are other jobs of their hosts, which show the spread between jobs. `margin` is the
+    share of 1 that an interval must lie within to be called same; None: the share that the
+    subsystem's figures are expected to reach.
+    """
     cases, pairs = _pairs(a, b)
     changes: dict[str, dict[FigureKind, Change]] = {}
     for pair, difference in zip(pairs, _differences(pairs, a, b, earlier), strict=True):
@@ -109,7 +112,7 @@ def compare(
 
 
 def summed_up(words: Iterable[Word]) -> Word:
-    """One word for many: see Comparison."""
+    """Return one word for many: see Comparison."""
     found = set(words)
     for word in (Word.WORSE, Word.UNDECIDED, Word.BETTER, Word.SAME):
         if word in found:
@@ -141,7 +144,8 @@ def _side(name: str, jobs: Sequence[JobFigures]) -> Side:
 
 
 def usual_margin(subsystem: str) -> float:
-    """The share within which figures are the same: what those of a subsystem repeat to."""
+    """Return the share within which figures of a subsystem count as the same: how well they
+    repeat."""
     known = subsystems().get(subsystem)
     return known.target_half_width if known else Subsystem.target_half_width
 
@@ -149,7 +153,8 @@ def usual_margin(subsystem: str) -> float:
 def _pairs(
     a: Sequence[JobFigures], b: Sequence[JobFigures]
 ) -> tuple[list[tuple[CaseFigure, str | None]], list[_Pair]]:
-    """Every case of either side, with why it is not comparable; and the pairs of figures."""
+    """Return every case of either side, with the reason if it is not comparable, and the pairs of
+    figures."""
     cases: list[tuple[CaseFigure, str | None]] = []
     pairs = []
     order: dict[str, CaseFigure] = {}
@@ -193,7 +198,7 @@ def _log(job: JobFigures, case: str, kind: FigureKind) -> float | None:
 
 
 def _nothing_usable(sides: tuple[list[JobFigures], list[JobFigures]], case: str) -> str:
-    """Why no figure of a case that both sides have may be compared."""
+    """Return why no figure of a case that both sides have may be compared."""
     for side, jobs in zip("AB", sides, strict=True):
         figures = [job.cases[case] for job in jobs]
         if not any(one.undisturbed or one.delivered for one in figures):
@@ -208,8 +213,11 @@ def _differences(
     b: Sequence[JobFigures],
     earlier: Sequence[JobFigures],
 ) -> list[Difference]:
-    """How each figure differs: those with enough jobs on both sides together, and the others
-    together, which earlier jobs are there for; each of the two with its part of the error rate."""
+    """Return how each figure differs.
+
+    Figures with enough jobs on both sides are judged together; so are the others, with the earlier
+    jobs. Each of the two groups has its part of the error rate.
+    """
     drift = _Drift(pairs, a, b)
     many = [pair for pair in pairs if min(map(len, pair.present)) >= JOBS_LEAST]
     few = [
@@ -242,13 +250,13 @@ def _undecided(pair: _Pair) -> Difference:
 
 
 class _Drift:
-    """By how much figures of a guest wander between moments, which the jobs of a side that were
-    measured in one moment do not show."""
+    """How much figures of a guest drift between moments. The jobs of a side that were measured in
+    one moment do not show it."""
 
     def __init__(
         self, pairs: Sequence[_Pair], a: Sequence[JobFigures], b: Sequence[JobFigures]
     ) -> None:
-        # What time stamps say of moments and turns does not hold where a clock was set.
+        # If a clock was set, time stamps do not show moments and turns.
         in_order = not _clocks_went_back((*a, *b))
         moments = [_moments(side) if in_order else 1 for side in (a, b)]
         guests = any(job.is_guest for job in (*a, *b))
@@ -258,11 +266,11 @@ class _Drift:
         self._quantile = NORMAL.inv_cdf(1 - (1 - COMPARISON_CONFIDENCE) / 2 / classes)
 
     def widened(self, pair: _Pair, judged: Judged) -> Difference:
-        """The difference, with the drift in its interval and its error."""
+        """Return the difference with the drift in its interval and its error."""
         known = subsystems().get(pair.case.subsystem)
         usual = known.guest_spread.drift_of(pair.case.direction) if known else 0.0
         drift = self._factor * usual
-        # Of what repeats to the last digit on all jobs, any difference is one.
+        # If all jobs agree to the last digit, any difference is a real one.
         half = judged.quantile * judged.error if judged.error else 0.0
         return Difference(
             value=judged.difference,
@@ -273,14 +281,14 @@ class _Drift:
 
 
 def _clocks_went_back(jobs: Sequence[JobFigures]) -> tuple[str, ...]:
-    """Jobs before which the clock of their host was set back."""
+    """Return the jobs before which the clock of their host was set back."""
     machines = dict.fromkeys(job.machine for job in jobs)
     own = ([job for job in jobs if job.machine == machine] for machine in machines)
     return tuple(itertools.chain.from_iterable(map(clock_went_back, own)))
 
 
 def _moments(jobs: Sequence[JobFigures]) -> int:
-    """How many moments the jobs were measured in."""
+    """Return the number of separate moments in which the jobs were measured."""
     moments, last_s = 0, -math.inf
     for created_s in sorted(job.created_unix_s for job in jobs):
         if created_s - last_s >= MOMENT_S:
@@ -289,8 +297,8 @@ def _moments(jobs: Sequence[JobFigures]) -> int:
 
 
 def _in_turn(a: Sequence[JobFigures], b: Sequence[JobFigures]) -> bool:
-    """Whether the sides were measured in turn, A B B A or A B A B, so that both had the same of
-    every moment."""
+    """Whether the sides were measured in turn, A B B A or A B A B, so that every moment affected
+    both alike."""
     marked = sorted(
         [(job.created_unix_s, 1) for job in a] + [(job.created_unix_s, -1) for job in b]
     )

@@ -1,4 +1,5 @@
-"""Which result documents an expression such as `latest`, `2026*-quick-*` or a path means."""
+"""Find the result documents that an expression such as `latest`, `2026*-quick-*` or a path
+means."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,8 +16,11 @@ REMEDY = "give a result.json that hostbench wrote"
 
 
 def documents_of(expressions: Sequence[str], root: Path) -> list[ResultDocument]:
-    """The documents of some sets of jobs, each of them once. A set is what `hostbench compare`
-    takes: ids, patterns, files and directories with commas between them. Raise UsageError."""
+    """Return the documents of some sets of jobs, each document once.
+
+    A set is what `hostbench compare` takes: ids, patterns, files and directories, separated by
+    commas. Raise UsageError.
+    """
     found: dict[str, ResultDocument] = {}
     with FigureIndex(root) as index:
         for part in (part.strip() for text in expressions for part in text.split(",")):
@@ -32,7 +36,7 @@ def documents_of(expressions: Sequence[str], root: Path) -> list[ResultDocument]
 
 
 def _paths(path: Path) -> Iterator[Path]:
-    """A document, that of a job's directory, or those of a directory of jobs."""
+    """Yield a document, the document of a job's directory, or those of a directory of jobs."""
     if not path.is_dir():
         yield path
     elif (path / DOCUMENT).exists():

@@ -1,4 +1,4 @@
-"""Which facts differ between two sets of jobs."""
+"""The facts that differ between two sets of jobs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from hostbench.model.decision import FactDifference, JobFigures
 
 
 def fact_differences(a: Sequence[JobFigures], b: Sequence[JobFigures]) -> Iterator[FactDifference]:
-    """Every fact whose values are not the same on both sides."""
+    """Yield every fact whose values differ between the sides."""
     names = dict.fromkeys(name for job in (*a, *b) for name in job.facts)
     for name in names:
         on_a, on_b = _values(a, name), _values(b, name)

@@ -1,7 +1,7 @@
-"""The figures of a job that may be compared, and the facts that stand beside them.
+"""The figures of a job that may be compared, and the facts that belong to them.
 
-They are read from the document's JSON and not through its models: of a job of 600 cases those
-check ten thousand trials, of which a decision needs none.
+They are read from the document's JSON and not through its models. For a job of 600 cases, the
+models would check ten thousand trials, and a decision needs none of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ from hostbench.model.decision import CaseFigure, JobFigures
 from hostbench.model.host import Boot, HostInventory
 from hostbench.model.result import USABLE, Verdict
 
-# So much of a program's or a document's hash tells two apart.
+# This many digits of a program's or a document's hash distinguish two.
 HASH_SHOWN = 12
 _ON_OFF = {True: "on", False: "off"}
 
 
 def job_figures(document: Mapping[str, Any]) -> JobFigures:
-    """What decisions need of a result document, which is the JSON of a ResultDocument."""
+    """Return what decisions need from a result document, given as the JSON of a ResultDocument."""
     host = HostInventory.model_validate(document["host"], strict=False)
     job = document["job"]
     return JobFigures(
@@ -49,7 +49,7 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
     elif verdict in USABLE:
         undisturbed, delivered = _value(case["undisturbed"]), _value(case["delivered"])
     elif verdict == Verdict.DISTURBED and case["delivered_ratio"] is not None:
-        # Its slices tell what was taken: all that was done over all time is a figure all the same.
+        # Its slices show what was taken, so all the work over all the time is still a figure.
         delivered = _value(case["delivered"])
     else:
         why_not = f"the case was {verdict}"
@@ -66,12 +66,13 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
 
 
 def _value(figure: Mapping[str, Any] | None) -> float | None:
-    """Ratios of what is not above 0 say nothing."""
+    """Return the figure's value, or None if it is not above 0: ratios of such values mean
+    nothing."""
     return figure["value"] if figure and figure["value"] > 0 else None
 
 
 def _facts(document: Mapping[str, Any], host: HostInventory) -> Iterator[tuple[str, str]]:
-    """The facts by name, in words. One that is unknown is left out."""
+    """Yield the facts by name, in words. Unknown facts are left out."""
     cpu, clock, memory = host.cpu, host.frequency, host.memory
     quota = host.cgroup.quota_cpus
     known: dict[str, object] = {

@@ -33,20 +33,23 @@ from hostbench.model.decision import (
 CANDIDATES_NAMED = 5
 REFUSED_NAMED = 3
 NO_FIGURES = "the results directory has no jobs with figures; measure some with hostbench run"
-# Fewer characters of a hash may be the beginning of a workload's name.
+# Fewer characters of a hash could be the beginning of a workload's name.
 HASH_LEAST = 6
-# The place of a change is known to a job, so what changed is looked for that far on either side.
+# The place of a change is known to within one job, so the facts of this many jobs on either side
+# are compared.
 NEIGHBOURS = 2
-# Of the least effect of a whole history: a change that so many jobs were before, and after.
+# For the least effect of a whole history: a change with this many jobs before it, and after it.
 LEAST_EFFECT_JOBS = 10
 
 
 def history_of(
     index: FigureIndex, name: str, wanted: JobFilter, kind: FigureKind | None = None
 ) -> History:
-    """The history of the case that `name` means. `kind` None: its undisturbed figure, where it has
-    one. Raise UsageError where it means none or several, and where the jobs are none, or of
-    several hosts."""
+    """Return the history of the case that `name` means.
+
+    `kind` None: its undisturbed figure, if it has one. Raise UsageError if `name` means no case or
+    several, if no job is left, or if the jobs are of several hosts.
+    """
     heads = _trusted(index)
     case = find_case(index.newest_of_each_case(), name)
     figures = index.of_case(case.case)
@@ -67,8 +70,11 @@ def history_of(
 def headline_histories(
     index: FigureIndex, wanted: JobFilter, kind: FigureKind | None = None
 ) -> HostHistory:
-    """The histories of the headline cases of a host, of each workload those first that most jobs
-    have. Raise UsageError where the jobs are none, or of several hosts."""
+    """Return the histories of a host's headline cases; for each workload, the cases that most jobs
+    have come first.
+
+    Raise UsageError if no job is left, or if the jobs are of several hosts.
+    """
     heads = _trusted(index)
     taken = [job for job in heads if wanted.takes(job)]
     if not taken:
@@ -101,8 +107,8 @@ def headline_histories(
 
 
 def _trusted(index: FigureIndex) -> list[JobFigures]:
-    """All jobs whose documents can be trusted. Raise UsageError where there are none, which names
-    the documents that were refused."""
+    """Return all jobs whose documents can be trusted. Raise UsageError, which names the refused
+    documents, if there are none."""
     heads = index.heads()
     if heads:
         return heads
@@ -118,17 +124,18 @@ def _trusted(index: FigureIndex) -> list[JobFigures]:
 
 
 def _refused(index: FigureIndex) -> tuple[str, ...]:
-    """The jobs whose documents cannot be trusted, as sentences."""
+    """Return the jobs whose documents cannot be trusted, as sentences."""
     return tuple(f"1 job left out: {why}" for why in index.refused())
 
 
 def shared_confidence(figures: int) -> float:
-    """That of each of so many figures, for all of them together to be wrong as rarely as one."""
+    """Return the confidence for each of `figures` figures that makes all of them together wrong as
+    rarely as one."""
     return 1 - (1 - COMPARISON_CONFIDENCE) / max(1, figures)
 
 
 def _one_host(jobs: Sequence[JobFigures], what: str) -> str:
-    """The host of these jobs. Raise UsageError for several."""
+    """Return the host of these jobs. Raise UsageError for several."""
     hosts = sorted({job.host for job in jobs})
     if len(hosts) > 1:
         raise UsageError(
@@ -141,15 +148,18 @@ def _one_host(jobs: Sequence[JobFigures], what: str) -> str:
 def _with_figures(
     jobs: Iterable[JobFigures], figures: Mapping[str, CaseFigure]
 ) -> list[JobFigures]:
-    """The jobs, each with its figure of one case."""
+    """Return the jobs, each with its figure of one case only."""
     return [
         job.model_copy(update={"cases": {figures[job.job].case: figures[job.job]}}) for job in jobs
     ]
 
 
 def find_case(cases: Sequence[CaseFigure], name: str) -> CaseFigure:
-    """The case that `name` means: a title, a workload with one case only, the beginning of a title,
-    or a hash, at least HASH_LEAST characters of it. Raise UsageError for none and for several."""
+    """Return the case that `name` means: a title, a workload with a single case, the beginning of a
+    title, or at least HASH_LEAST characters of a hash.
+
+    Raise UsageError for none and for several.
+    """
     plain = " ".join(name.split())
     for fits in (
         [case for case in cases if plain in (case.case, case.title)],
@@ -189,8 +199,10 @@ def history(
     *,
     confidence: float = COMPARISON_CONFIDENCE,
 ) -> History:
-    """The history of a case over jobs of one host that all have it, the newest as `case`. `kind`
-    None: the undisturbed figure, where any of them has one."""
+    """Return the history of a case over jobs of one host that all have it; `case` is the newest.
+
+    `kind` None: the undisturbed figure, if any job has one.
+    """
     order = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
     if kind is None:
         has_slices = any(job.cases[case.case].undisturbed is not None for job in order)
@@ -225,8 +237,8 @@ def history(
 def _usable(
     order: Sequence[JobFigures], case: CaseFigure, kind: FigureKind
 ) -> tuple[list[JobFigures], list[float], tuple[str, ...]]:
-    """The jobs with a figure, the figures as the newest version measures them, and why the others
-    have none."""
+    """Return the jobs with a figure, the figures as the newest version measures them, and why the
+    other jobs have none."""
     jobs, values = [], []
     reasons: Counter[str] = Counter()
     for job in order:
@@ -272,7 +284,7 @@ def _change_point(
 
 
 def _machines(before: Sequence[JobFigures], after: Sequence[JobFigures]) -> list[FactDifference]:
-    """Two machines may have had one name."""
+    """Return the difference of the machines: two machines may have had the same name."""
     a, b = (tuple(dict.fromkeys(job.machine for job in side)) for side in (before, after))
     return [FactDifference(fact="machine", a=a, b=b)] if set(a) != set(b) else []
 

@@ -18,12 +18,12 @@ from hostbench.model.decision import (
 
 
 def day(unix_s: float) -> str:
-    """`2026-11-20 14:30`, in this host's time."""
+    """Return a time such as `2026-11-20 14:30`, in this host's time zone."""
     return f"{datetime.fromtimestamp(unix_s).astimezone():%Y-%m-%d %H:%M}"
 
 
 def history_headline(history: History) -> str:
-    """`mem.triad on a, 40 jobs, undisturbed: changed once.`"""
+    """Return a sentence such as `mem.triad on a, 40 jobs, undisturbed: changed once.`"""
     jobs = plural(len(history.points), "job")
     start = f"{history.title} on {history.host}, {jobs}, {history.kind}"
     if history.word is Word.UNDECIDED:
@@ -39,7 +39,7 @@ def _times(count: int) -> str:
 
 
 def change_sentence(change: ChangePoint, unit: str) -> str:
-    """One change point in a line."""
+    """Return one change point in one line."""
     before, after = human(change.value_before, unit), human(change.value_after, unit)
     low, high = relative(change.low).removesuffix(" %"), relative(change.high)
     return (
@@ -50,13 +50,13 @@ def change_sentence(change: ChangePoint, unit: str) -> str:
 
 
 def fact_change(difference: FactDifference) -> str:
-    """`kernel: 6.1.0 before, 6.8.0 after`."""
+    """Return a text such as `kernel: 6.1.0 before, 6.8.0 after`."""
     before, after = values_words(difference.a), values_words(difference.b)
     return f"{difference.fact}: {before} before, {after} after"
 
 
 def history_remarks(history: History) -> Iterator[str]:
-    """What would have been seen, and what is missing."""
+    """Yield what would have been seen, and what is missing."""
     if history.least_effect_ratio is not None and history.least_effect_jobs is not None:
         yield (
             f"Changes from {percent(history.least_effect_ratio)} on would show, with "
@@ -79,7 +79,7 @@ def history_remarks(history: History) -> Iterator[str]:
 
 
 def error_sentences(found: HostHistory) -> Iterator[str]:
-    """How often such words are wrong, and what else could be asked."""
+    """Yield how often such words are wrong, and how to see the other figure."""
     known = [history for history in found.histories if history.points]
     if not known:
         return

@@ -1,4 +1,4 @@
-"""A host compared with others in sentences, the same in terminal, Markdown and page."""
+"""A host compared with others, in sentences: the same in terminal, Markdown and page."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,8 @@ TOLERANCE = f"{TOLERANCE_COVERAGE * 100:g}/{TOLERANCE_CONFIDENCE * 100:g}"
 
 
 def figure_words(one: FigureCheck) -> str:
-    """`mem.triad 38.00 GB/s, expected at least 41.00 GB/s (12 hosts, 95/95): low`."""
+    """Return a text such as `mem.triad 38.00 GB/s, expected at least 41.00 GB/s (12 hosts, 95/95):
+    low`."""
     figure = f"{one.title} {human(one.value, one.unit)}"
     if one.expected is None:
         share = "no reference" if one.share_of_limit is None else percent(one.share_of_limit)
@@ -39,7 +40,7 @@ def figure_words(one: FigureCheck) -> str:
 
 
 def advice(word: HostWord, subsystem: str) -> str | None:
-    """Where to look, of figures of a subsystem that are low or suspect."""
+    """Return where to look when figures of a subsystem are low or suspect, or None."""
     if word is HostWord.SUSPECT:
         return "measure again, and check both jobs"
     look = LOOK_AT.get(subsystem)
@@ -47,8 +48,8 @@ def advice(word: HostWord, subsystem: str) -> str | None:
 
 
 def figure_sentences(check: HostCheck, most: int = FIGURES_NAMED) -> Iterator[str]:
-    """The figures that are off, the worst first, `most` of each word; where to look stands behind
-    the first of each subsystem."""
+    """Yield the figures that are off, the worst first, at most `most` of each word. The first
+    figure of each subsystem also says where to look."""
     for word in (HostWord.LOW, HostWord.SUSPECT):
         found = [one for one in check.figures if one.word is word]
         found.sort(key=lambda one: one.lost_ratio or 0.0, reverse=True)
@@ -62,7 +63,7 @@ def figure_sentences(check: HostCheck, most: int = FIGURES_NAMED) -> Iterator[st
 
 
 def error_sentence(check: HostCheck) -> str | None:
-    """How often such a word is wrong; None: no baseline tells."""
+    """Return how often such a word is wrong, or None without a baseline."""
     if check.error is None:
         return None
     return (
@@ -72,12 +73,13 @@ def error_sentence(check: HostCheck) -> str | None:
 
 
 def judged(check: HostCheck) -> list[FigureCheck]:
-    """The headline figures that the baseline has."""
+    """Return the headline figures that the baseline has."""
     return [one for one in check.headlines if one.p is not None]
 
 
 def check_sentences(check: HostCheck) -> Iterator[str]:
-    """A check in sentences: the answer, each figure that is off, how sure it is, and notes."""
+    """Yield a check in sentences: the answer, each figure that is off, the error rate, and
+    notes."""
     yield headline(check)
     yield from figure_sentences(check)
     if (error := error_sentence(check)) is not None:
@@ -86,7 +88,7 @@ def check_sentences(check: HostCheck) -> Iterator[str]:
 
 
 def headline(check: HostCheck) -> str:
-    """The host beside others in one sentence."""
+    """Return the comparison of the host with others in one sentence."""
     if not check.figures:
         return "no reference: the job has no clean or noisy figure; measure again."
     found = judged(check)
@@ -102,7 +104,7 @@ def headline(check: HostCheck) -> str:
 
 
 def baseline_words(one: BaselineFile) -> str:
-    """A baseline in short, or why it is not used."""
+    """Return a baseline in short, or why it is not used."""
     if one.key is None:
         return one.error or ""
     return (

@@ -1,11 +1,12 @@
 """Whether a host does what hosts of its model do (docs/comparing.md, "Is this host good?").
 
-The unit is the host: how far jobs of one host differ says little of how far two hosts do. A host is
-called low where a headline figure is below the tolerance limit of the others, and so far below that
-all headline figures together would show one such in at most 1 of 100 sound hosts.
+The unit is the host: how much the jobs of one host differ shows little about how much two hosts do.
+A host is called low if a headline figure is below the tolerance limit of the others, and so far
+below that all headline figures together would show such a figure in at most 1 of 100 sound hosts.
 
-On a guest memory, disks and networks stray from job to job with tails that no normal distribution
-has: there one job makes a figure suspect at most, and of several jobs the best one counts.
+On a guest, figures of memory, disks and networks vary between jobs, with longer tails than a normal
+distribution has. There a single job makes a figure suspect at most, and of several jobs the best
+one counts.
 """
 
 import math
@@ -41,17 +42,17 @@ from hostbench.model.baseline import (
 )
 from hostbench.model.decision import CaseFigure, JobFigures
 
-# What is tested, for REPORT_ERROR to hold with the spreads of real jobs, whose tails are longer
-# than those of normal values: tests/unit/test_baseline.py draws from them.
+# The error rate of the test. REPORT_ERROR then holds with the spreads of real jobs, whose tails are
+# longer than those of normal values: tests/unit/test_baseline.py draws from them.
 TESTED_ERROR = 0.6 * REPORT_ERROR
-# No figure repeats better: the deviation between hosts is not taken to be below it.
+# No figure repeats better than this, so the deviation between hosts is never taken to be smaller.
 DEVIATION_LEAST = 0.002
 
 
 @dataclass(frozen=True)
 class _Others:
-    """A case on other hosts: the medians of their logarithms, the better the higher, how many jobs
-    each is of, and the variance of one host's jobs."""
+    """A case on other hosts: the medians of their logarithms (higher is better), the number of jobs
+    behind each, and the variance of one host's jobs."""
 
     logs: tuple[float, ...]
     jobs: tuple[int, ...]
@@ -59,15 +60,18 @@ class _Others:
 
 
 def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCheck:
-    """Some jobs of one host, the oldest first, beside a baseline of its model; None: beside its
-    limits alone. What the host itself gave to the baseline is left out."""
+    """Compare some jobs of one host, oldest first, with a baseline of its model; None: with its
+    limits alone.
+
+    What the host itself contributed to the baseline is left out.
+    """
     job = jobs[-1]
     figures = _figures_of(jobs)
     headlines = set(headline_cases(figures))
     notes: list[str] = []
     others = _others(baseline, jobs) if baseline is not None else {}
     checks = []
-    # Of the figures that decide, the logarithms of all hosts, this one's included.
+    # For the figures that decide: the logarithms of all hosts, including this one.
     logs: dict[str, list[float]] = {}
     for case, values in figures.items():
         others_of_case = _of_case(case, values, baseline, others, job, notes)
@@ -99,8 +103,11 @@ def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCh
 
 
 def expectation(case: BaselineCase) -> float | None:
-    """The tolerance limit of a case: what a sound host of as many jobs as those of the baseline
-    gives at least, of times at most. None: too few hosts are known."""
+    """Return the tolerance limit of a case, or None if too few hosts are known.
+
+    It is the least value (for times: the largest) of a sound host with as many jobs as the
+    baseline's hosts have.
+    """
     if len(case.hosts) < HOSTS_LEAST:
         return None
     sign = 1.0 if case.direction == "higher" else -1.0
@@ -109,14 +116,14 @@ def expectation(case: BaselineCase) -> float | None:
 
 
 def _least(logs: Sequence[float], deviation: float) -> float:
-    """The tolerance limit of logarithms, the better the higher."""
+    """Return the tolerance limit of logarithms of which the higher ones are better."""
     if len(logs) >= DISTRIBUTION_FREE_FROM:
         return min(logs)
     return statistics.fmean(logs) - tolerance_factor(len(logs)) * deviation
 
 
 def _figures_of(jobs: Sequence[MeasuredJob]) -> dict[str, MeasuredFigure]:
-    """Every case of any of the jobs, as the newest has it."""
+    """Return every case of any of the jobs, as the newest job has it."""
     found: dict[str, MeasuredFigure] = {}
     for job in reversed(jobs):
         for case, one in job.figures.items():
@@ -145,7 +152,7 @@ def _of_case(
     job: MeasuredJob,
     notes: list[str],
 ) -> _Others | None:
-    """A case on the other hosts; None where fewer than HOSTS_LEAST have it."""
+    """Return a case on the other hosts, or None if fewer than HOSTS_LEAST have it."""
     known = baseline.cases.get(case) if baseline is not None else None
     if known is None or (known.unit, known.direction) != (figure.unit, figure.direction):
         return None
@@ -166,7 +173,7 @@ def _of_case(
 def _host_logs(
     case: BaselineCase, name: str, host: BaselineHost, job: MeasuredJob, notes: list[str]
 ) -> Iterator[float]:
-    """The logarithms of one host, as the version of `job` measures them."""
+    """Yield the logarithms of one host, converted to the method of `job`'s version."""
     for value, of in zip(case.hosts[name].figures, host.jobs, strict=True):
         if value is None:
             continue
@@ -187,7 +194,7 @@ def _method(case: BaselineCase, of: BaselineJob, job: MeasuredJob) -> tuple[floa
 
 
 def _bare(versions: dict[str, str]) -> JobFigures:
-    """A job of which only its versions matter."""
+    """Return a job with nothing but its versions."""
     return JobFigures(
         job="",
         suite="",
@@ -210,7 +217,8 @@ def _figure_check(
     headlines: set[str],
     job: MeasuredJob,
 ) -> FigureCheck:
-    """One figure; its word says yet whether it is below the tolerance limit, and no more."""
+    """Return the check of one figure. So far, its word says only whether it is below the tolerance
+    limit."""
     sign = 1.0 if figure.direction == "higher" else -1.0
     logs = [sign * math.log(value) for value in values]
     is_stray = strays(job.key, figure.workload)
@@ -249,8 +257,8 @@ def _figure_check(
 
 
 def _deviation(others: _Others, jobs: int) -> float:
-    """Of hosts known by so many jobs: with fewer than those of the baseline a host strays
-    further."""
+    """Return the deviation of hosts that are known by `jobs` jobs: with fewer jobs than the
+    baseline's hosts have, a host varies more."""
     variance = statistics.variance(others.logs)
     if others.within is not None:
         there = statistics.fmean(1 / count for count in others.jobs)
@@ -259,10 +267,13 @@ def _deviation(others: _Others, jobs: int) -> float:
 
 
 def _judged(checks: Sequence[FigureCheck], shares: Mapping[str, float]) -> list[FigureCheck]:
-    """The figures with their words. Of a figure below the tolerance limit chance may be the reason:
-    with twelve of them one is below in every tenth to fourth sound host. So a headline figure is
-    low or suspect where all of them together leave so much to chance, and of the rest those are
-    suspect that are too many for it. `shares`: of the error rate, by headline figure."""
+    """Return the figures with their final words.
+
+    Chance alone can put a figure below the tolerance limit: with twelve figures, that happens in
+    every tenth to fourth sound host. So a headline figure is low or suspect only where all of them
+    together leave chance that little room. Of the other figures, those are suspect that are too
+    many for chance. `shares` are the parts of the error rate by headline figure.
+    """
     known = [one for one in checks if one.p is not None]
     found: dict[str, HostWord] = {}
     headlines = [one for one in known if one.is_headline]
@@ -286,6 +297,6 @@ def _judged(checks: Sequence[FigureCheck], shares: Mapping[str, float]) -> list[
 
 
 def _word_of(checks: Sequence[FigureCheck]) -> HostWord:
-    """What the headline figures come to."""
+    """Return the word of the headline figures together."""
     words = {one.word for one in checks if one.is_headline and one.p is not None}
     return next((word for word in HostWord if word in words), HostWord.NO_REFERENCE)

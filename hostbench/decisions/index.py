@@ -1,9 +1,9 @@
-"""An index of the figures of all jobs below a results directory, so that nobody reads a thousand
-documents to compare two figures.
+"""An index of the figures of all jobs in a results directory, so that a comparison of two figures
+does not read a thousand documents.
 
-It holds nothing that the documents do not: it fills itself when it is asked, forgets what was
-removed, and may be deleted. A directory that may only be read has its index in memory, and so has
-one without jobs: nothing is written into a directory that was named by mistake.
+It holds nothing that the documents do not hold. It updates itself when it is used, removes what was
+deleted, and may be deleted itself. For a read-only directory, the index is in memory; also for a
+directory without jobs, so that nothing is written into a directory that was named by mistake.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from hostbench.results.sealed import checked_json, not_a_document
 from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 
 INDEX = "figures.sqlite"
-# Of what the tables hold: another number, another index.
+# The version of the tables: with another number, the index is made again.
 LAYOUT = 2
 BUSY_S = 10.0
 _TABLES = """
@@ -33,7 +33,7 @@ CREATE INDEX of_job ON figures (job);
 
 
 class FigureIndex:
-    """The figures of the jobs of a results directory. Jobs without a document have none."""
+    """The figures of the jobs in a results directory. Jobs without a document have none."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -46,25 +46,25 @@ class FigureIndex:
         self._connection.close()
 
     def ids(self) -> list[str]:
-        """The ids of all jobs that have a document, the oldest first."""
+        """Return the ids of all jobs that have a document, oldest first."""
         self.refresh()
         rows = self._connection.execute("SELECT job FROM jobs WHERE stamp != '' ORDER BY job")
         return [job for (job,) in rows]
 
     def heads(self) -> list[JobFigures]:
-        """All jobs whose documents can be trusted, the oldest first, without their figures."""
+        """Return all jobs whose documents can be trusted, oldest first, without their figures."""
         self.refresh()
         rows = self._connection.execute("SELECT head FROM jobs WHERE head IS NOT NULL ORDER BY job")
         return [JobFigures.model_validate_json(head) for (head,) in rows]
 
     def jobs(self, ids: Sequence[str]) -> list[JobFigures]:
-        """The jobs of these ids with all their figures. Raise UsageError for one that has no
-        document, or one that cannot be trusted."""
+        """Return the jobs of these ids with all their figures. Raise UsageError for a job without a
+        document, or with one that cannot be trusted."""
         self.refresh(ids)
         return [self._job(one) for one in ids]
 
     def refused(self) -> list[str]:
-        """Why documents of jobs cannot be trusted, a sentence part each."""
+        """Return why documents of jobs cannot be trusted, each as part of a sentence."""
         rows = self._connection.execute(
             "SELECT job FROM jobs WHERE head IS NULL AND stamp != '' ORDER BY job"
         )
@@ -77,7 +77,7 @@ class FigureIndex:
         return found
 
     def of_case(self, case: str) -> dict[str, CaseFigure]:
-        """The figures of one case by job, those of the oldest job first."""
+        """Return the figures of one case by job, those of the oldest job first."""
         self.refresh()
         rows = self._connection.execute(
             'SELECT job, figure FROM figures WHERE "case" = ? ORDER BY job', (case,)
@@ -85,9 +85,9 @@ class FigureIndex:
         return {job: CaseFigure.model_validate_json(figure) for job, figure in rows}
 
     def newest_of_each_case(self) -> list[CaseFigure]:
-        """One figure of every case: that of its newest job."""
+        """Return one figure of every case: that of its newest job."""
         self.refresh()
-        # From case to case by the key: a thousand jobs have as many rows of each.
+        # Step from case to case by the key: with a thousand jobs, each case has as many rows.
         rows = self._connection.execute(
             'WITH RECURSIVE one(name) AS (SELECT MIN("case") FROM figures UNION ALL '
             'SELECT (SELECT MIN("case") FROM figures WHERE "case" > name) FROM one '
@@ -108,7 +108,8 @@ class FigureIndex:
         return head.model_copy(update={"cases": {case.case: case for case in cases}})
 
     def refresh(self, ids: Iterable[str] | None = None) -> None:
-        """Take in what is new or changed of these jobs, None: of all, and forget what is gone."""
+        """Read what is new or changed in these jobs (None: in all), and remove jobs that are
+        gone."""
         there = job_ids(self.root)
         wanted = there if ids is None else [job for job in ids if job in set(there)]
         known = dict(self._connection.execute("SELECT job, stamp FROM jobs"))
@@ -139,7 +140,7 @@ class FigureIndex:
 
 
 def read_figures(document: Path) -> JobFigures:
-    """The figures of a result document. Raise UsageError for a file that is none."""
+    """Return the figures of a result document. Raise UsageError if the file is not one."""
     remedy = "give a result.json that hostbench wrote"
     if document.name == DOCUMENT and JOB_ID.fullmatch(document.absolute().parent.name):
         remedy = rebuild_remedy(document.absolute().parent)
@@ -164,7 +165,8 @@ def read_figures(document: Path) -> JobFigures:
 
 
 def _stamp(document: Path) -> str:
-    """Changes whenever the document does: it is written whole, under its name."""
+    """Return a text that changes whenever the document does: a document is always replaced as a
+    whole."""
     try:
         status = document.stat()
     except OSError:
@@ -173,7 +175,7 @@ def _stamp(document: Path) -> str:
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
-    """The index in a file; None, or where the file cannot be written: in memory."""
+    """Open the index in a file; in memory if there is none, or if it cannot be written."""
     for attempt in () if path is None else _attempts(path):
         with contextlib.suppress(sqlite3.DatabaseError):
             connection = sqlite3.connect(attempt, timeout=BUSY_S)
@@ -189,7 +191,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
 
 
 def _attempts(path: Path) -> Iterator[Path]:
-    """The file, and once more where it was damaged and could be removed."""
+    """Yield the file, and once more after a damaged one was removed."""
     yield path
     with contextlib.suppress(OSError):
         path.unlink()
@@ -197,8 +199,8 @@ def _attempts(path: Path) -> Iterator[Path]:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables, those of another layout anew. Raise sqlite3.DatabaseError for a file that
-    is none, or that may not be written."""
+    """Make the tables, also in place of those of another layout. Raise sqlite3.DatabaseError if the
+    file is not a database or cannot be written."""
     connection.execute("PRAGMA synchronous = OFF")  # what is lost is read again
     connection.execute("BEGIN IMMEDIATE")
     (layout,) = connection.execute("PRAGMA user_version").fetchone()

@@ -1,9 +1,8 @@
-"""What is decided of a job when its document is stored: whether its headline figures changed
-against the host's jobs before it, and whether they are what other hosts of its model lead to
-expect.
+"""The decisions about a job when its document is stored: whether its headline figures changed since
+the host's earlier jobs, and whether they are as expected from other hosts of its model.
 
-The answer depends on the documents of this job and of those begun before it alone, so that it can
-be made again at any time.
+The answer depends only on the documents of this job and of those that began before it, so it can be
+computed again at any time.
 """
 
 from collections.abc import Mapping
@@ -18,13 +17,13 @@ from hostbench.model.decision import CaseFigure, History, JobFigures
 from hostbench.model.job_decision import FigureDecision, JobDecisions
 from hostbench.model.result import ResultDocument
 
-# The newest jobs of a host that have a figure: what the host did before is no news, and each job
-# costs time on a machine that measures.
+# The newest jobs of a host that have a figure. Older behaviour is no news, and each job costs time
+# on a machine that measures.
 JOBS_MOST = 60
 
 
 class JobDecider:
-    """Decides jobs of one results directory, which are those that it had at the beginning."""
+    """Decides about jobs of one results directory, as it was when the decider was made."""
 
     def __init__(self, index: FigureIndex, environment: Mapping[str, str]) -> None:
         self._index = index
@@ -34,8 +33,8 @@ class JobDecider:
         self._baselines: dict[HostKey, Baseline | None] = {}
 
     def of(self, document: ResultDocument) -> JobDecisions:
-        """The decisions of a job. One whose document is not stored, or cannot be trusted, has
-        none."""
+        """Return the decisions about a job; none if its document is not stored or cannot be
+        trusted."""
         own = self._heads.get(document.job.id)
         if own is None:
             return JobDecisions(job=document.job.id)

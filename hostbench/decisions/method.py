@@ -10,8 +10,11 @@ from hostbench.model.subsystem import MethodChange
 def method_change(
     case: CaseFigure, a: Iterable[JobFigures], b: Iterable[JobFigures]
 ) -> tuple[float, str | None]:
-    """What figures of side A are to be multiplied with to be as side B measures them, and why that
-    cannot be told: one of both is 1 or None."""
+    """Return the factor that converts figures of side A to the method of side B, and why there is
+    none.
+
+    Either the factor is 1 or the reason is None.
+    """
     subsystem = subsystems().get(case.subsystem)
     if subsystem is None:
         return 1.0, None
@@ -38,11 +41,11 @@ def method_change(
 def _passed(
     job: JobFigures, subsystem: str, changes: Iterable[MethodChange]
 ) -> tuple[MethodChange, ...]:
-    """The changes that the job's version has."""
+    """Return the changes that the job's version includes."""
     version = _numbers(job.versions.get(subsystem, "0"))
     return tuple(one for one in changes if version >= _numbers(one.version))
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """`0.10.1` is after `0.9`."""
+    """Return the numbers of a version, so that `0.10.1` follows `0.9`."""
     return tuple(int(part) for part in version.split(".") if part.isdigit())

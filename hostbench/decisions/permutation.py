@@ -3,8 +3,8 @@
 All figures are judged together, by the largest of their statistics over the arrangements of the
 jobs (Westfall and Young, "Resampling-Based Multiple Testing", 1993; in steps: Romano and Wolf,
 "Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing", 2005). Where no figure
-differs, jobs may change sides, so any is said to differ in at most 5 of 100 reports whatever the
-distributions are, and however the figures of one job hang together.
+differs, jobs may change sides. So at most 5 of 100 such reports call any figure different, whatever
+the distributions are and however the figures of one job depend on each other.
 """
 
 import itertools
@@ -16,17 +16,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# All arrangements, where there are no more; else so many, drawn at random. An exact test of five
-# in a hundred needs 20 at least.
+# All arrangements if there are no more than this, else this many, drawn at random. An exact test at
+# 5 % needs at least 20.
 ARRANGEMENTS_MOST = 2000
-# What the other figures of a class count for in the variance of one, in degrees of freedom.
+# The degrees of freedom with which the other figures of a class count in the variance of one.
 CLASS_DEGREES = 2
 
 
 @dataclass(frozen=True)
 class Column:
-    """One figure over the jobs: `values` are logarithms, None where a job has none; columns of one
-    `group` are of one class, whose variances are alike."""
+    """One figure over the jobs: `values` are logarithms, None where a job has none. Columns of one
+    `group` have similar variances."""
 
     group: str
     values: tuple[float | None, ...]
@@ -34,9 +34,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Judged:
-    """What the test says of a column: the difference of the means (`second` - `first`), its
-    standard error, and the quantile of the joint statistic that it is held against. It differs
-    where `difference` lies more than `quantile` x `error` from 0."""
+    """The result for a column: the difference of the means (`second` - `first`), its standard
+    error, and the quantile of the joint statistic.
+
+    The column differs if `difference` is more than `quantile` x `error` away from 0.
+    """
 
     difference: float
     error: float
@@ -45,16 +47,19 @@ class Judged:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Which jobs are on which side; those of neither only tell how jobs vary."""
+    """Which jobs are on which side. The other jobs only show how much jobs vary."""
 
     first: tuple[int, ...]
     second: tuple[int, ...]
 
 
 def arrangements(first: int, second: int, others: int = 0, seed: str = "") -> list[Arrangement]:
-    """All that look different, or ARRANGEMENTS_MOST drawn at random, the true one foremost: where
-    sides are as long as each other, the mirror image of one is none. Jobs are numbered: those of
-    the first side from 0, then those of the second, then the others."""
+    """Return all arrangements that look different, or ARRANGEMENTS_MOST drawn at random; the true
+    one comes first.
+
+    If both sides have the same length, the mirror image of an arrangement is left out. The jobs are
+    numbered: from 0 those of the first side, then those of the second, then the others.
+    """
     jobs = range(first + second + others)
     true = Arrangement(tuple(jobs[:first]), tuple(jobs[first : first + second]))
     sided = first + second
@@ -80,9 +85,12 @@ def two_sides(
     confidence: float,
     seed: str = "",
 ) -> list[Judged] | None:
-    """What is known of every column, whose values are of the jobs of the first side, of the second,
-    and of the others, if there are any; None where there are too few jobs for any arrangement to
-    be rare. Each column needs a value on either side, and three in all."""
+    """Return the result for every column, or None if there are too few jobs for any arrangement to
+    be rare.
+
+    The values of a column are those of the jobs of the first side, of the second, and of the
+    others, if any. Each column needs a value on either side, and three in all.
+    """
     others = len(columns[0].values) - first - second
     tried = arrangements(first, second, others, seed)
     allowed = math.floor((1 - confidence) * len(tried) * (1 + 1e-9))
@@ -101,8 +109,11 @@ def two_sides(
 def sign_flips(
     columns: Sequence[Sequence[float]], *, confidence: float, seed: str = ""
 ) -> list[Judged] | None:
-    """The same for pairs, such as blocks of A B B A: each column has one difference a block, and
-    where nothing differs each block may as well have the other sign."""
+    """Return the same for pairs, such as blocks of A B B A: each column has one difference for each
+    block.
+
+    Where nothing differs, each sign of a block is equally likely.
+    """
     blocks = len(columns[0])
     total = 1 << blocks
     if total <= ARRANGEMENTS_MOST:
@@ -143,9 +154,12 @@ def _ratio(difference: float, error: float) -> float:
 
 @dataclass(frozen=True)
 class _Block:
-    """Columns of one group that have values of the same jobs, so that an arrangement gives all of
-    them as many on either side. `present` has a bit for each of the jobs; `place` is theirs among
-    the columns of the group."""
+    """Columns of one group with values for the same jobs, so that an arrangement gives them equally
+    many on either side.
+
+    `present` has a bit for each of the jobs; `place` is the block's place among the columns of the
+    group.
+    """
 
     present: int
     place: slice
@@ -153,8 +167,8 @@ class _Block:
 
 
 class _Group:
-    """Columns of one class by block: `numbers` has the number of each, `by_job` their values, 0
-    where one is missing, a row a job."""
+    """Columns of one class by block. `numbers` are the numbers of the columns; `by_job` has a row
+    of values for each job, 0 where one is missing."""
 
     def __init__(self, columns: Mapping[int, Column]) -> None:
         alike: dict[int, list[int]] = {}
@@ -172,26 +186,26 @@ class _Group:
         self.by_job = list(zip(*values, strict=True))
 
     def sums(self, jobs: Sequence[int]) -> list[float]:
-        """The sum of each column over these jobs."""
+        """Return the sum of each column over these jobs."""
         return list(map(sum, zip(*[self.by_job[job] for job in jobs], strict=True)))
 
 
 def _bits(jobs: Iterable[int]) -> int:
-    """A bit for each of the jobs."""
+    """Return a number with a bit for each of the jobs."""
     return sum(1 << job for job in jobs)
 
 
 def _centred(column: Column) -> list[float]:
-    """The values from their mean, so that small differences of large logarithms keep their digits;
-    0 where one is missing."""
+    """Return the values minus their mean, so that small differences of large logarithms keep their
+    digits; 0 where one is missing."""
     present = [value for value in column.values if value is not None]
     mean = math.fsum(present) / len(present)
     return [0.0 if value is None else value - mean for value in column.values]
 
 
 class _Statistics:
-    """What stays the same whatever the arrangement, and what depends on it. Columns are in the
-    order of their groups: `order` has their numbers."""
+    """Computes what is the same for all arrangements once, and the rest for each. Columns are in
+    the order of their groups; `order` has their numbers."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         groups: dict[str, dict[int, Column]] = {}
@@ -201,15 +215,15 @@ class _Statistics:
         self.order = [number for group in self._groups for number in group.numbers]
 
     def of(self, arrangement: Arrangement) -> list[float]:
-        """The statistic of every column."""
+        """Return the statistic of every column."""
         return [
             abs(difference) / error if error else _ratio(difference, error)
             for difference, error in zip(*self.parts(arrangement), strict=True)
         ]
 
     def parts(self, arrangement: Arrangement) -> tuple[list[float], list[float]]:
-        """The difference of the means of every column, and its standard error; 0 and 0 where a side
-        has no value."""
+        """Return the difference of the means of every column, and its standard error; 0 and 0 where
+        a side has no value."""
         differences: list[float] = []
         errors: list[float] = []
         on_first, on_second = _bits(arrangement.first), _bits(arrangement.second)
@@ -232,9 +246,11 @@ class _Statistics:
 
 
 class _Spread(NamedTuple):
-    """Of the columns of a block in an arrangement: the differences of the means, the variances,
-    their degrees of freedom, and what of a variance is in that of the difference. Where a side has
-    no value, the differences are 0 and there are no variances."""
+    """The columns of a block in one arrangement: the differences of the means, the variances, their
+    degrees of freedom, and the factor from a variance to that of the difference.
+
+    If a side has no value, the differences are 0 and there are no variances.
+    """
 
     differences: list[float]
     variances: list[float]
@@ -245,7 +261,8 @@ class _Spread(NamedTuple):
 def _spread(
     block: _Block, on_first: int, on_second: int, of_first: list[float], of_second: list[float]
 ) -> _Spread:
-    """`of_first` and `of_second` are the sums of the columns over the jobs of either side."""
+    """Return the spread of a block. `of_first` and `of_second` are the sums of the columns over the
+    jobs of either side."""
     n = block.present.bit_count()
     n_first = (block.present & on_first).bit_count()
     n_second = (block.present & on_second).bit_count()
@@ -277,9 +294,12 @@ def _spread(
 
 
 def _in_steps(found: Sequence[Sequence[float]], allowed: int) -> list[float]:
-    """The quantile of the largest statistic for every column, those that differ put aside step by
-    step: `found` has a row an arrangement, the true one foremost; a column differs where the
-    largest statistic is as large as its own in at most `allowed` arrangements."""
+    """Return the quantile of the largest statistic for every column, putting aside in each step
+    those that differ.
+
+    `found` has a row for each arrangement, the true one first. A column differs if the largest
+    statistic reaches its own in at most `allowed` arrangements.
+    """
     true = found[0]
     quantiles = [math.inf] * len(true)
     left = list(range(len(true)))

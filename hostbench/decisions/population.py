@@ -1,15 +1,15 @@
-"""Whether hosts are one population, or some of them are not like the others.
+"""Whether hosts are one population, or some of them differ from the others.
 
-Of all ways to cut the sorted values of a figure in two, each is judged by the t statistic of its
-sides. The `g` lowest or highest of `n` values lie further off than any other `g` of them, so chance
-makes a t as large at most as often as for one set of hosts, times the number of such sets; with one
-host on a side that is Grubbs' test. Larger sets have smaller parts of the error rate.
+Every way to cut the sorted values of a figure in two is judged by the t statistic of its sides. The
+`g` lowest or highest of `n` values are further off than any other `g` of them. So chance produces
+such a t at most as often as for one set of hosts, times the number of such sets; with one host on a
+side, that is Grubbs' test. Larger sets have smaller parts of the error rate.
 
-All figures share one error rate, and not evenly: a host that is off widens its figure, so a figure
-has the more of it the further its values spread, beside others of its subsystem. Of normal values
-the spread does not tell which of them lies where, however the figures hang together, so the rate
-holds (Westfall, Kropf and Finos, "Weighted FWE-controlling methods in high-dimensional situations",
-2004).
+All figures share one error rate, but unevenly: a host that is off widens its figure, so a figure
+gets the more of the rate the wider its values spread, compared with others of its subsystem. For
+normal values, the spread does not show which value lies where, however the figures depend on each
+other, so the rate holds (Westfall, Kropf and Finos, "Weighted FWE-controlling methods in
+high-dimensional situations", 2004).
 """
 
 import itertools
@@ -18,21 +18,22 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Groups nearer than this make no wide limit.
+# Groups that are closer than this do not widen a limit much.
 DISTANCE_LEAST = math.log1p(0.03)
-# What no figure repeats better than.
+# No figure repeats better than this.
 DEVIATION_LEAST = 0.001
-# This part of the error rate is shared evenly: a figure may have a reason to spread.
+# This part of the error rate is shared evenly: a figure may have a good reason to spread.
 EVEN_PART = 0.25
-# A figure that spreads twice as far as another one has 64 times as much of the rest.
+# A figure that spreads twice as far as another one gets 64 times as much of the rest.
 SPREAD_POWER = 6
-# Of jobs whose figures stray: one of 92 was off by half and more (benchmarks/trust).
+# The share of jobs whose figures are off by chance: one of 92 was off by half or more
+# (benchmarks/trust).
 STRAY_JOBS = 0.02
 
 
 @dataclass(frozen=True)
 class Split:
-    """Which hosts, by name, are in the lower and in the upper group."""
+    """The hosts, by name, of the lower and the upper group."""
 
     low: tuple[str, ...]
     high: tuple[str, ...]
@@ -46,8 +47,11 @@ class Split:
 def error_shares(
     values: Mapping[str, Sequence[float]], kinds: Mapping[str, str]
 ) -> dict[str, float]:
-    """The share of the error rate that each figure has: `values` has a logarithm of each host by
-    figure, `kinds` the subsystem of each, whose figures have an equal share in the mean."""
+    """Return the share of the error rate for each figure.
+
+    `values` has one logarithm for each host, by figure. `kinds` has the subsystem of each figure;
+    the mean share is the same in all subsystems.
+    """
     weights = {
         name: max(DEVIATION_LEAST, statistics.stdev(own)) ** SPREAD_POWER
         for name, own in values.items()
@@ -65,9 +69,12 @@ def error_shares(
 def split_of(
     hosts: Mapping[str, Sequence[float]], level: float, *, apart: float = 0.0, strays: bool = False
 ) -> Split | None:
-    """The two groups of hosts, each with the logarithms of its jobs; None: in all but a part
-    `level` of such samples chance makes none as far apart. `apart`: so far every job of the smaller
-    group lies off the mean of the other one. `strays`: single jobs are off by chance."""
+    """Return the two groups of hosts, or None if chance may explain the distance between them.
+
+    `hosts` has the logarithms of each host's jobs. Chance makes groups so far apart in at most a
+    part `level` of such samples. Every job of the smaller group must be at least `apart` from the
+    mean of the other group. `strays`: single jobs may be off by chance.
+    """
     n = len(hosts)
     middles = {name: statistics.median(own) for name, own in hosts.items()}
     names = sorted(middles, key=middles.__getitem__)
@@ -99,16 +106,19 @@ def split_of(
 
 
 def _log_sets(odd: int, n: int) -> float:
-    """The logarithm of how many sets of so many hosts there are, on either side, over the part of
-    the error rate that they have together: 3/4 for one host, 3/16 for two and so on."""
+    """Return the logarithm of the number of sets of `odd` hosts, on either side, divided by their
+    part of the error rate: 3/4 for one host, 3/16 for two and so on."""
     sets = math.lgamma(n + 1) - math.lgamma(odd + 1) - math.lgamma(n - odd + 1)
     return math.log(2) + sets + odd * math.log(4) - math.log(3)
 
 
 def _log_above(t: float, degrees: int) -> float:
-    """The logarithm of how often Student's t is above `t`, which is positive, at most: the integral
-    of its density times u / t, which is too much by half with 3 degrees of freedom, by a fifth with
-    6, and by less with more."""
+    """Return the logarithm of an upper bound on the probability that Student's t is above `t`,
+    which must be positive.
+
+    It is the integral of the density times u / t: too large by half with 3 degrees of freedom, by a
+    fifth with 6, and by less with more.
+    """
     density = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
     density -= math.log(degrees * math.pi) / 2
     above = math.log(degrees / (degrees - 1) / t)

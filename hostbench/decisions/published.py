@@ -1,5 +1,5 @@
-"""Figures of a job beside those that somebody published of the same hardware, where a subsystem
-knows such."""
+"""Figures of a job compared with figures published for the same hardware, if a subsystem knows
+such."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from hostbench.model.result import USABLE, CaseResult
 from hostbench.model.subsystem import PublishedFigure
 from hostbench.model.table import Direction
 
-# Two programs that measure the same differ by as much.
+# Two programs that measure the same may differ by this much.
 NEAR = 0.05
 
 
 @dataclass(frozen=True)
 class BesidePublished:
-    """The figure of a case, in its own unit, beside the published one."""
+    """The figure of a case, in its own unit, and the published one."""
 
     case: CaseResult
     value: float
@@ -25,19 +25,19 @@ class BesidePublished:
 
     @property
     def lost_ratio(self) -> float:
-        """By how much it is worse than the worst that was published; 0: it is not."""
+        """By how much it is worse than the worst published value; 0: it is not worse."""
         if self.direction == "lower":
             return max(0.0, 1 - self.published.most / self.value)
         return max(0.0, 1 - self.value / self.published.least)
 
     @property
     def is_worse(self) -> bool:
-        """Whether another way of measuring does not explain it."""
+        """Whether the difference is too large to come from another way of measuring."""
         return self.lost_ratio > NEAR
 
 
 def beside_published(cases: Iterable[CaseResult]) -> list[BesidePublished]:
-    """The figures that may be used and of which something was published."""
+    """Return the usable figures for which a figure was published."""
     return [
         found for case in cases if case.verdict in USABLE and (found := _of_case(case)) is not None
     ]

@@ -1,7 +1,7 @@
 """Is this host as it should be? The answer in a sentence, then what to look at, by what it costs.
 
-The reference is a baseline of the model; without one the limits, and figures that were published of
-the same hardware. Where none of these is known there is no reference.
+The reference is a baseline of the model; without one, the limits, and figures that were published
+for the same hardware. If none of these is known, there is no reference.
 """
 
 from collections import Counter
@@ -37,21 +37,21 @@ from hostbench.model.result import (
 )
 
 QUESTION = "Is this host as it should be?"
-# On the first screen.
+# The number of items on the first screen.
 ITEMS_SHOWN = 5
 TITLES_NAMED = 2
-# From so much on something counts as having cost performance.
+# From this share on, something counts as a loss of performance.
 LOST_LEAST = 1 - DELIVERED_LEAST
 AGAIN = "Measure again, and check both jobs together: hostbench baseline check FIRST,SECOND."
-# The best figure of a subsystem below this share of its limit is named where no baseline tells what
-# is usual.
+# Without a baseline, a subsystem is listed if its best figure is below this share of its limit.
 SHARE_NAMED = 0.9
-# Drivers whose governor powersave still goes up to the highest clock.
+# With these drivers, the governor powersave still reaches the highest clock.
 _OWN_CLOCK = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 
 def receipt_of(document: ResultDocument, check: HostCheck) -> Receipt:
-    """The receipt of a job. `check`: its host beside a baseline of its model, or beside none."""
+    """Return the receipt of a job. `check` compares its host with a baseline of its model, or with
+    none."""
     lines = overview(document.cases)
     published = [] if judged(check) else beside_published(document.cases)
     items = sorted(
@@ -113,7 +113,7 @@ def _answer(
 
 
 def _as_published(found: Sequence[BesidePublished]) -> Iterator[str]:
-    """`3 of 3 published figures of gpu are reached (GH200 …)`."""
+    """Yield a text such as `gpu reaches 3 of 3 published figures (GH200 …)`."""
     for source in dict.fromkeys(one.published.source for one in found):
         of = [one for one in found if one.published.source == source]
         names = _and(list(dict.fromkeys(one.case.workload.partition(".")[0] for one in of)))
@@ -122,7 +122,7 @@ def _as_published(found: Sequence[BesidePublished]) -> Iterator[str]:
 
 
 def _of_another_host(document: ResultDocument) -> Iterator[str]:
-    """Published figures that are no reference."""
+    """Yield a note on published figures that are no reference, because they are another host's."""
     if (published := document.suite.published) is not None:
         yield (
             f"The published figures of this suite are those of {published.host.name}, another "
@@ -131,7 +131,7 @@ def _of_another_host(document: ResultDocument) -> Iterator[str]:
 
 
 def _costs(item: ReceiptItem) -> bool:
-    """Whether something is wrong, and not a trifle."""
+    """Whether an item is a fault that costs a noticeable share of performance."""
     return item.is_fault and (item.lost_ratio is None or item.lost_ratio >= LOST_LEAST)
 
 
@@ -155,7 +155,8 @@ def _beside_others(check: HostCheck, items: Sequence[ReceiptItem]) -> str:
 
 
 def _share(line: SubsystemLine) -> float | None:
-    """Of the limit, at the clock of the trials: what the clock costs is told apart."""
+    """Return the headline figure's share of its limit at the clock of the trials; the cost of a low
+    clock is a separate item."""
     if line.headline is None or line.headline.verdict not in USABLE:
         return None
     return line.headline.metrics[line.headline.primary].efficiency
@@ -191,7 +192,7 @@ def _items(
 
 
 def _without_figure(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
-    """Cases that failed or are invalid: a wrong result may be the host's fault."""
+    """Yield an item on cases that failed or are invalid: a wrong result may be the host's fault."""
     wrong = [
         case
         for verdict in (Verdict.FAILED, Verdict.INVALID)
@@ -213,7 +214,8 @@ def _without_figure(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
 
 
 def _off(check: HostCheck) -> Iterator[ReceiptItem]:
-    """Figures below those of other hosts: one item a subsystem and word, its worst figure named."""
+    """Yield an item on the figures that are below those of other hosts, for each subsystem and
+    word, with its worst figure."""
     named: set[str] = set()
     for word in (HostWord.LOW, HostWord.SUSPECT):
         by_subsystem: dict[str, list[tuple[float, str]]] = {}
@@ -238,8 +240,9 @@ def _off(check: HostCheck) -> Iterator[ReceiptItem]:
 
 
 def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[ReceiptItem]:
-    """What took time from the cases, one item a kind, by the case that it took most from."""
-    # A share of the disks' bytes is none of the CPUs' time.
+    """Yield an item for each kind of condition that took time from cases, by the case that lost
+    most."""
+    # A share of the disks' bytes is not a share of the CPUs' time.
     by_kind: dict[tuple[ConditionState, bool], list[tuple[float, CaseResult, Condition]]] = {}
     for case in cases:
         one = case.condition
@@ -268,8 +271,11 @@ def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[Re
 
 
 def _left(state: ConditionState, case: CaseResult) -> float | None:
-    """What was left of a case's speed; None: unknown. Heat and power take no time but speed, which
-    the clock shows, unless all cases had as low a one."""
+    """Return the share of a case's speed that was left, or None if unknown.
+
+    Heat and power cost speed, not time. The clock shows it, unless all cases had an equally low
+    one.
+    """
     if state is not ConditionState.THROTTLED:
         return case.delivered_ratio
     return case.clock.ratio if case.clock is not None and is_slow(case) else None
@@ -278,7 +284,7 @@ def _left(state: ConditionState, case: CaseResult) -> float | None:
 def _effect(
     state: ConditionState, affected: Sequence[CaseResult], worst: CaseResult, of: int
 ) -> str:
-    """What it did to the cases."""
+    """Return the effect on the cases."""
     if state is ConditionState.THROTTLED:
         held, slow = held_clock_sentence(affected), slow_clock_sentence(affected)
         return " ".join(filter(None, (held, slow)))
@@ -319,7 +325,7 @@ def _is_of_disk(condition: Condition) -> bool:
 
 
 def _quota_words(host: HostInventory) -> str | None:
-    """None: no quota is known, or none that allows less than all CPUs."""
+    """Return a text on the CPU quota, or None if none is known, or if it allows all CPUs."""
     quota, cpus = host.cgroup.quota_cpus, len(host.allowed_cpus)
     if quota is None or quota >= cpus:
         return None
@@ -337,7 +343,7 @@ def _clock(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
             evidence=sentence,
             lost_ratio=max(share for share in held if share is not None),
         )
-    # What held the clock down has an item of its own, with these figures.
+    # The cause of the low clock has an item of its own, with these figures.
     if is_main or (sentence := slow_clock_sentence(cases)) is None:
         return
     lost = 1 - min(case.clock.ratio for case in cases if case.clock is not None)
@@ -349,7 +355,7 @@ def _clock(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
 
 
 def _of_host(host: HostInventory, cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
-    """Facts of the host that cost performance, as far as the document has them."""
+    """Yield items on facts of the host that cost performance, as far as the document has them."""
     memory = host.memory
     if memory is not None and memory.channels and memory.channels_wired:
         count, wired = sum(one.count for one in memory.channels), memory.channels_wired
@@ -363,7 +369,7 @@ def _of_host(host: HostInventory, cases: Sequence[CaseResult]) -> Iterator[Recei
                 lost_ratio=empty / wired,
             )
     quota = _quota_words(host)
-    # Where the quota stopped the threads, what it took stands above.
+    # If the quota stopped the threads, an item above already shows what it took.
     has_stopped = any(
         case.condition is not None and case.condition.state is ConditionState.QUOTA
         for case in cases

@@ -1,4 +1,4 @@
-"""Which jobs an expression such as `latest`, `2026*-quick-*` or `old/result.json` means."""
+"""Find the jobs that an expression such as `latest`, `2026*-quick-*` or `old/result.json` means."""
 
 import fnmatch
 import re
@@ -16,14 +16,14 @@ from hostbench.results.store import DOCUMENT, LATEST
 
 _AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-# Jobs that tell the spread between jobs: older ones say less of the host as it is.
+# The jobs that show the spread between jobs: older ones say less about the host's present state.
 EARLIER_MOST = 30
 
 
 @dataclass(frozen=True)
 class JobFilter:
-    """Which jobs of a set count: those of this host and this suite, begun from `since_unix_s` on
-    and before `until_unix_s`. None: any."""
+    """Which jobs of a set count: those of this host and this suite, begun at or after
+    `since_unix_s` and before `until_unix_s`. None: any."""
 
     host: str | None = None
     suite: str | None = None
@@ -41,8 +41,11 @@ class JobFilter:
 
 
 def moment(option: str, text: str) -> float:
-    """`2026-11-20`, `2026-11-20T14:30`, or so long ago as `90m`, `12h`, `3d`, `2w`: seconds since
-    1970. Times without an offset are this host's. Raise UsageError."""
+    """Return a time in seconds since 1970, from `2026-11-20`, `2026-11-20T14:30`, or a time ago
+    such as `90m`, `12h`, `3d`, `2w`.
+
+    Times without an offset are in this host's time zone. Raise UsageError.
+    """
     if ago := _AGO.fullmatch(text):
         return time.time() - int(ago[1]) * _SECONDS[ago[2]]
     try:
@@ -57,10 +60,12 @@ def moment(option: str, text: str) -> float:
 def jobs_of(
     expression: str, index: FigureIndex, wanted: JobFilter, *, files: bool = True
 ) -> list[JobFigures]:
-    """The jobs of a set, the oldest first. Its parts, with commas between them, are: a job id, a
-    pattern of ids with `*`, `latest` or `latest-2` (the one two before it), and with `files` a
-    result.json, a directory of a job, or one of many. Raise UsageError where one names nothing,
-    and where no job is left."""
+    """Return the jobs of a set, oldest first.
+
+    The set has parts, separated by commas: a job id, a pattern of ids with `*`, `latest` or
+    `latest-2` (two jobs before the latest), and with `files` a result.json, a directory of a job,
+    or a directory of jobs. Raise UsageError if a part matches nothing, or if no job is left.
+    """
     found: dict[str, JobFigures] = {}
     parts = [part.strip() for part in expression.split(",")]
     for part in parts:
@@ -82,7 +87,7 @@ def jobs_of(
 
 @dataclass(frozen=True)
 class Sides:
-    """The sides of a comparison, and the jobs that tell how figures of their hosts vary."""
+    """The sides of a comparison, and the jobs that show how much figures of their hosts vary."""
 
     sides: tuple[list[JobFigures], list[JobFigures]]
     earlier: list[JobFigures]
@@ -91,7 +96,7 @@ class Sides:
 def compared_sides(
     expressions: tuple[str, str], index: FigureIndex, wanted: JobFilter, *, files: bool = True
 ) -> Sides:
-    """Two sets without a job in common. Raise UsageError, see jobs_of."""
+    """Return two sets without a job in common. Raise UsageError; see jobs_of."""
     a, b = (jobs_of(one, index, wanted, files=files) for one in expressions)
     both = {job.job for job in a} & {job.job for job in b}
     if both:
@@ -103,7 +108,7 @@ def compared_sides(
 
 
 def earlier_jobs(sides: Sequence[Sequence[JobFigures]], index: FigureIndex) -> list[JobFigures]:
-    """Jobs of the same hosts and suites beside those of the sides, the newest EARLIER_MOST."""
+    """Return the newest EARLIER_MOST jobs of the same hosts and suites that are on neither side."""
     given = [job for side in sides for job in side]
     own = {job.job for job in given}
     alike = {(job.machine, job.suite) for job in given}
@@ -147,7 +152,8 @@ def _one(part: str, index: FigureIndex) -> JobFigures:
 
 
 def _files(path: Path) -> list[JobFigures]:
-    """Of a file, of a job's directory, or of a directory of jobs, which has an index of its own."""
+    """Return the jobs of a file, of a job's directory, or of a directory of jobs, which has an
+    index of its own."""
     if path.is_dir():
         if (path / DOCUMENT).exists() or JOB_ID.fullmatch(path.absolute().name):
             return [read_figures(path / DOCUMENT)]

@@ -1,6 +1,7 @@
-"""How far off a sound host may be: tolerance limits and the chance of a further one.
+"""How far off a sound host may be: tolerance limits, and the probability of a value further off.
 
-All of it is of normal values with an unknown mean and deviation: logarithms of figures of hosts.
+All of it assumes normal values with an unknown mean and deviation: the logarithms of the hosts'
+figures.
 """
 
 import functools
@@ -10,21 +11,24 @@ from collections.abc import Sequence
 from hostbench.judge.statistics import NORMAL, student_below
 from hostbench.model.baseline import TOLERANCE_CONFIDENCE, TOLERANCE_COVERAGE
 
-# From so many hosts on the lowest of them is such a limit, whatever the distribution:
-# 1 - 0.95 ** 59 is above 0.95.
+# From this many hosts on, the lowest of them is such a limit for any distribution: 1 - 0.95 ** 59
+# is above 0.95.
 DISTRIBUTION_FREE_FROM = math.ceil(
     math.log(1 - TOLERANCE_CONFIDENCE) / math.log(TOLERANCE_COVERAGE)
 )
 _STEPS = 400
-# Beyond so many deviations of the estimated deviation there is nothing to integrate.
+# Beyond this many deviations of the estimated deviation, the integrand is negligible.
 _WIDTHS = 9.0
 
 
 @functools.cache
 def tolerance_factor(n: int) -> float:
-    """k: with 95 % confidence 95 % of all values lie above the mean less k deviations of `n`
-    values. It is a quantile of the noncentral t distribution over the root of n (Hahn and Meeker,
-    Statistical Intervals, 4.6.3)."""
+    """Return k: with 95 % confidence, 95 % of all values are above the mean minus k deviations of
+    `n` values.
+
+    It is a quantile of the noncentral t distribution, divided by the root of n (Hahn and Meeker,
+    Statistical Intervals, 4.6.3).
+    """
     shift = NORMAL.inv_cdf(TOLERANCE_COVERAGE) * math.sqrt(n)
     low, high = 0.0, 1.0
     while noncentral_t_below(high, n - 1, shift) < TOLERANCE_CONFIDENCE:
@@ -37,8 +41,8 @@ def tolerance_factor(n: int) -> float:
 
 
 def noncentral_t_below(t: float, degrees: int, shift: float) -> float:
-    """How probably (Z + shift) / U is below t: Z normal, U the root of chi square over its
-    `degrees`. Simpson's rule over U."""
+    """Return the probability that (Z + shift) / U is below t, where Z is normal and U is the root
+    of chi square over its `degrees`. It uses Simpson's rule over U."""
     width = _WIDTHS / math.sqrt(2 * degrees)
     low, high = max(0.0, 1 - width), 1 + width
     step = (high - low) / _STEPS
@@ -55,16 +59,16 @@ def noncentral_t_below(t: float, degrees: int, shift: float) -> float:
 
 
 def chance_below(distance: float, deviation: float, n: int) -> float:
-    """How often a further value lies so far below the mean of `n` values, or further. `deviation`
-    is that of the difference between the two."""
+    """Return the probability that a further value is at least `distance` below the mean of `n`
+    values. `deviation` is that of the difference between the two."""
     t = distance / deviation
     below = student_below(abs(t), n - 1)
     return 1 - below if t > 0 else below
 
 
 def holm(chances: Sequence[float], level: float, shares: Sequence[float]) -> list[bool]:
-    """Which are too small to be chance, all of them together, where each has its share of the error
-    rate (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979)."""
+    """Return which chances are too small to be chance, all of them together, each with its share of
+    the error rate (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979)."""
     found = [False] * len(chances)
     order = sorted(range(len(chances)), key=lambda at: chances[at] / shares[at])
     for number, at in enumerate(order):
@@ -75,7 +79,8 @@ def holm(chances: Sequence[float], level: float, shares: Sequence[float]) -> lis
 
 
 def benjamini_hochberg(chances: Sequence[float], level: float) -> list[bool]:
-    """Which are too small to be chance, but for a share `level` of those that are found."""
+    """Return which chances are too small to be chance, except for a share `level` of those
+    found."""
     order = sorted(range(len(chances)), key=chances.__getitem__)
     last = 0
     for number, at in enumerate(order, start=1):

@@ -16,13 +16,13 @@ from hostbench.model.decision import (
 )
 
 MINUS, DASH = "−", "–"
-# What tells two jobs apart is beside the point where there are hundreds.
+# With hundreds of jobs, what distinguishes two of them does not matter.
 JOBS_NAMED = 2
 VALUES_NAMED = 3
 
 
 def relative(ratio: float) -> str:
-    """`+3.1 %` for 1.031, `−2.4 %` for 0.976; with two digits below one percent."""
+    """Return `+3.1 %` for 1.031 and `−2.4 %` for 0.976; with two digits below one percent."""
     share = ratio - 1
     digits = 2 if abs(share) < 0.01 else 1
     text = f"{abs(share) * 100:.{digits}f} %"
@@ -30,14 +30,14 @@ def relative(ratio: float) -> str:
 
 
 def interval(change: Change) -> str:
-    """`−5.3 to −4.7 %`."""
+    """Return a text such as `−5.3 to −4.7 %`."""
     if change.low is None or change.high is None:
         return DASH
     return f"{relative(change.low).removesuffix(' %')} to {relative(change.high)}"
 
 
 def side_words(side: Side) -> str:
-    """`latest: 1 job of a, 2026…`."""
+    """Return a text such as `latest: 1 job of a, 2026…`."""
     jobs = f"{plural(len(side.jobs), 'job')} of {' and '.join(side.hosts)}"
     if side.name in side.jobs:
         return f"{jobs}, {side.name}"
@@ -47,14 +47,14 @@ def side_words(side: Side) -> str:
 
 
 def headline(comparison: Comparison) -> str:
-    """What it comes to in one sentence: `worse: of 47 cases 2 are worse, 44 same, 1 undecided.`"""
+    """Return the result in one sentence: `worse: of 47 cases 2 are worse, 44 same, 1 undecided.`"""
     counts = Counter(case.word for case in comparison.cases)
     parts = [f"{counts[word]} {word}" for word in Word if counts[word]]
     return f"{comparison.word}: of {plural(len(comparison.cases), 'case')} {', '.join(parts)}."
 
 
 def kinds_sentence(comparison: Comparison) -> str | None:
-    """Which of the two figures changed, where only one did."""
+    """Return which of the two figures changed, if only one did."""
     changed: dict[FigureKind, int] = {
         kind: sum(
             kind in case.changes and case.changes[kind].word in (Word.WORSE, Word.BETTER)
@@ -75,14 +75,14 @@ def kinds_sentence(comparison: Comparison) -> str | None:
 
 
 def fact_sentence(difference: FactDifference) -> str:
-    """`kernel: 6.1.0 on A, 6.8.0 on B`."""
+    """Return a text such as `kernel: 6.1.0 on A, 6.8.0 on B`."""
     return (
         f"{difference.fact}: {values_words(difference.a)} on A, {values_words(difference.b)} on B"
     )
 
 
 def values_words(values: tuple[str, ...]) -> str:
-    """`6.1.0 or 6.8.0`; `unknown` where no job tells."""
+    """Return a text such as `6.1.0 or 6.8.0`, or `unknown` if no job has a value."""
     if not values:
         return "unknown"
     more = f" and {len(values) - VALUES_NAMED} others" if len(values) > VALUES_NAMED else ""
@@ -90,8 +90,8 @@ def values_words(values: tuple[str, ...]) -> str:
 
 
 def rows_of(case: CaseChange) -> Iterator[tuple[str, Change]]:
-    """The changes to show of a case, each with what is added to its title: one where both figures
-    have the same word, the undisturbed one."""
+    """Yield the changes of a case to show, each with an addition to its title: only the undisturbed
+    one if both figures have the same word."""
     changes = list(case.changes.items())
     if len({one.word for _, one in changes}) == 1:
         yield "", changes[0][1]
@@ -101,7 +101,7 @@ def rows_of(case: CaseChange) -> Iterator[tuple[str, Change]]:
 
 
 def notices(comparison: Comparison) -> Iterator[str]:
-    """What else is to be known before the figures are read."""
+    """Yield what a reader must know before the figures."""
     if (sentence := kinds_sentence(comparison)) is not None:
         yield sentence
     if comparison.clock_went_back:
@@ -113,7 +113,7 @@ def notices(comparison: Comparison) -> Iterator[str]:
 
 
 def undecided_sentences(comparison: Comparison) -> Iterator[str]:
-    """What would decide the undecided ones."""
+    """Yield what would decide the undecided figures."""
     undecided = [
         one
         for case in comparison.cases
@@ -140,7 +140,7 @@ def undecided_sentences(comparison: Comparison) -> Iterator[str]:
 
 
 def not_comparable_sentences(comparison: Comparison) -> Iterator[str]:
-    """Why cases could not be compared, those with one reason together."""
+    """Yield why cases could not be compared, grouped by reason."""
     by_reason: dict[str, list[str]] = {}
     for case in comparison.cases:
         if case.reason:
@@ -157,7 +157,7 @@ def not_comparable_sentences(comparison: Comparison) -> Iterator[str]:
 
 
 def error_sentence(comparison: Comparison) -> str:
-    """How often such words are wrong."""
+    """Return how often such words are wrong."""
     wrong = 1 - comparison.confidence
     earlier = ""
     if comparison.earlier:

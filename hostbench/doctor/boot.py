@@ -1,4 +1,4 @@
-"""What the kernel protects against, and the options it was started with."""
+"""The kernel's mitigations, and the options it was started with."""
 
 import re
 
@@ -18,7 +18,7 @@ from hostbench.doctor.view import View
 from hostbench.model.doctor import Evidence
 
 COMMAND_LINE = "/proc/cmdline"
-# What each mitigation slows down: docs.kernel.org/admin-guide/hw-vuln/.
+# The code that each mitigation slows down: docs.kernel.org/admin-guide/hw-vuln/.
 KERNEL_ENTRY, USER_CODE = "entering and leaving the kernel", "ordinary code"
 COSTLY = (
     ("meltdown", r"PTI", KERNEL_ENTRY),
@@ -41,7 +41,7 @@ VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"
 
 
 def mitigations(view: View) -> Outcome:
-    """Which protections against CPU vulnerabilities cost time, and whose."""
+    """Which mitigations of CPU vulnerabilities cost time, and in which code."""
     found = view.host.mitigations
     if not found:
         return unknown("the kernel lists none", view.tally(f"{VULNERABILITIES}/*"))
@@ -67,7 +67,7 @@ def mitigations(view: View) -> Outcome:
     return notice(text, *seen_costly, advice=advice)
 
 
-# docs.kernel.org/admin-guide/kernel-parameters.html. Only these are ever shown.
+# docs.kernel.org/admin-guide/kernel-parameters.html. No other options are shown.
 # fmt: off
 OPTIONS = frozenset(
     {
@@ -87,7 +87,7 @@ OPTIONS = frozenset(
 
 
 def kernel_command_line(view: View) -> Outcome:
-    """The options the kernel was started with, as far as figures depend on them."""
+    """The options the kernel was started with, if figures depend on them."""
     line = view.read(COMMAND_LINE)
     if line.text is None:
         return unreadable(line)

@@ -1,4 +1,4 @@
-"""System calls for facts that no file shows. Their arguments make them free of side effects."""
+"""System calls for facts that no file shows. Their arguments have no side effects."""
 
 import ctypes
 import os
@@ -13,10 +13,10 @@ PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 
 @dataclass(frozen=True)
 class Calls:
-    """Answers of the kernel. An error number says how a call was refused; None: not called.
+    """The kernel's answers. An error number says how a call was refused; None: not called.
 
-    `io_uring_errno` and `perf_event_errno` are of calls with a null pointer: EFAULT means that the
-    call got past everything that could forbid it.
+    `io_uring_errno` and `perf_event_errno` come from calls with a null pointer: EFAULT means that
+    the call passed everything that could forbid it.
     """
 
     clock_resolution_s: float
@@ -41,7 +41,7 @@ def ask() -> Calls:
 def _error_of(libc: ctypes.CDLL, number: int, *arguments: int | None) -> int | None:
     words = [ctypes.c_void_p(one) if one is None else ctypes.c_long(one) for one in arguments]
     answer = libc.syscall(ctypes.c_long(number), *words)
-    if answer >= 0:  # what no kernel should answer to a null pointer
+    if answer >= 0:  # no kernel should accept a null pointer
         os.close(answer)
         return None
     return ctypes.get_errno()

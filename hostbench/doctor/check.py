@@ -1,4 +1,4 @@
-"""What a check is, and how it says what it found."""
+"""A check, and how it reports what it found."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from hostbench.doctor.view import Reading, Tally, View
 from hostbench.model.doctor import Evidence, Place, Remedy, State
 from hostbench.model.host import Virtualisation
 
-# The subsystems of a check that touches each there is.
+# The subsystems of a check that applies to all.
 ALL: tuple[str, ...] = ()
 
 Seen = Reading | Tally | Evidence
@@ -20,7 +20,7 @@ PROCESSES_HIDDEN = "not every process of this host can be seen from here"
 
 
 class Topic(StrEnum):
-    """What findings are grouped by, in the order of a report."""
+    """The groups of findings, in the order of a report."""
 
     NOISE = "others on this host"
     SHARE = "share of the host"
@@ -40,14 +40,15 @@ class Topic(StrEnum):
 
 
 class Reach(Enum):
-    """How far down a remedy has to go: whether it needs root, and which layers it lies below."""
+    """How far down a remedy must be applied: whether it needs root, and which layers it lies
+    below."""
 
     OWN = (False, False, False)
     INSTALLED = (True, False, False)
     STARTED = (False, True, False)  # an option at the start of the container
     KERNEL = (True, True, False)
     HARDWARE = (True, True, True)
-    MACHINE = (False, True, True)  # a matter of hands or of contracts, not of rights
+    MACHINE = (False, True, True)  # a matter of hardware or contracts, not of rights
 
     @property
     def needs_root(self) -> bool:
@@ -55,7 +56,7 @@ class Reach(Enum):
         return self.value[0]
 
     def place(self, virtualisation: Virtualisation) -> Place:
-        """Where on this host it has to be done."""
+        """Return where on this host it must be applied."""
         _, outside_container, outside_vm = self.value
         if outside_vm and virtualisation.hypervisor:
             return Place.VM_OWNER
@@ -66,13 +67,13 @@ class Reach(Enum):
 
 @dataclass(frozen=True)
 class Advice:
-    """A remedy before it is known where it has to be applied."""
+    """A remedy, before it is known where it must be applied."""
 
     action: str
     reach: Reach
 
     def placed(self, virtualisation: Virtualisation) -> Remedy:
-        """The remedy on this host."""
+        """Return the remedy for this host."""
         return Remedy(
             action=self.action,
             needs_root=self.reach.needs_root,
@@ -92,7 +93,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """One row of the table. `name` is its heading in docs/doctor.md; `subsystems`: those whose
+    """One row of the table. `name` is its heading in docs/doctor.md. `subsystems` are those whose
     figures depend on it, by name."""
 
     name: str
@@ -107,27 +108,27 @@ class Check:
 
 
 def ok(text: str, *seen: Seen) -> Outcome:
-    """Nothing to do."""
+    """Return that there is nothing to do."""
     return Outcome(State.OK, text, _evidence(seen))
 
 
 def notice(text: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
-    """Something that figures depend on, or that limits what can be measured."""
+    """Return something that figures depend on, or that limits what can be measured."""
     return Outcome(State.NOTICE, text, _evidence(seen), advice)
 
 
 def problem(text: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
-    """Something that makes figures wrong or unsteady."""
+    """Return something that makes figures wrong or unsteady."""
     return Outcome(State.PROBLEM, text, _evidence(seen), advice)
 
 
 def unknown(reason: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
-    """The finding is unknown here, and why."""
+    """Return that the finding is unknown here, and why."""
     return Outcome(State.UNKNOWN, reason, _evidence(seen), advice)
 
 
 def unreadable(reading: Reading) -> Outcome:
-    """The finding is unknown, for its file cannot be read."""
+    """Return that the finding is unknown because its file cannot be read."""
     if reading.reason is not None:
         return unknown("cannot be read", reading)
     return unknown("says nothing that is known here", reading)

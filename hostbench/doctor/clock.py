@@ -1,4 +1,4 @@
-"""Who decides the clock, and how high it may go."""
+"""What controls the clock, and how high it may go."""
 
 from hostbench.doctor.check import (
     ALL,
@@ -18,8 +18,9 @@ from hostbench.doctor.view import Reading, Tally, View, number
 CPUS = "/sys/devices/system/cpu"
 POLICIES = f"{CPUS}/cpufreq/policy[0-9]*"
 NO_TURBO = f"{CPUS}/intel_pstate/no_turbo"
-# Their powersave is a governor of its own that raises the clock under load; anybody else's stays
-# at the lowest clock: docs.kernel.org/admin-guide/pm/intel_pstate.html and amd-pstate.html.
+# The powersave of these drivers is their own governor, which raises the clock under load; that of
+# any other driver stays at the lowest clock: docs.kernel.org/admin-guide/pm/intel_pstate.html and
+# amd-pstate.html.
 SELF_SCALING_DRIVERS = frozenset({"intel_pstate", "amd-pstate-epp", "amd_pstate_epp"})
 # energy_performance_preference as a number: 0 is performance, 255 is power.
 ENERGY_RAW_MOST = 192
@@ -28,7 +29,7 @@ ENERGY_BIAS_MOST = 7
 
 
 def governor(view: View) -> Outcome:
-    """What drives the clock up and down."""
+    """What raises and lowers the clock."""
     governors = view.tally(f"{POLICIES}/scaling_governor")
     drivers = view.tally(f"{POLICIES}/scaling_driver")
     if not governors.values:
@@ -78,7 +79,7 @@ def frequency_limits(view: View) -> Outcome:
 
 
 def energy_preference(view: View) -> Outcome:
-    """What the processor prefers where it decides by itself."""
+    """What the processor prefers if it controls the clock itself."""
     preferences = view.tally(f"{POLICIES}/energy_performance_preference")
     if not preferences.values:
         return _energy_bias(view)
@@ -96,7 +97,7 @@ def energy_preference(view: View) -> Outcome:
 
 
 def _energy_rank(value: str) -> int:
-    """0 for performance, 2 for saving energy, 1 for anything between."""
+    """Return 0 for performance, 2 for saving energy, 1 for anything between."""
     raw = number(value)
     if raw is not None:
         return 0 if raw == 0 else 1 + (raw >= ENERGY_RAW_MOST)

@@ -1,4 +1,4 @@
-"""Which CPUs there are, of which kinds, and which of them this process may use."""
+"""The CPUs, their kinds, and which of them this process may use."""
 
 from collections.abc import Iterable
 
@@ -23,7 +23,7 @@ STATUS = "/proc/self/status"
 
 
 def cpu_ranges(cpus: Iterable[int]) -> str:
-    """`0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes lists of CPUs."""
+    """Return `0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes lists of CPUs."""
     spans: list[list[int]] = []
     for cpu in sorted(cpus):
         if spans and cpu == spans[-1][1] + 1:
@@ -57,7 +57,7 @@ def smt(view: View) -> Outcome:
 
 
 def _shared_cores(view: View) -> list[tuple[int, ...]]:
-    """The groups of allowed CPUs that share a core."""
+    """Return the groups of allowed CPUs that share a core."""
     allowed = set(view.allowed_cpus or ())
     groups = set()
     for cpu in allowed:
@@ -89,7 +89,7 @@ def cpuset(view: View) -> Outcome:
 
 
 def offline_cpus(view: View) -> Outcome:
-    """CPUs that are there and switched off."""
+    """CPUs that are present but switched off."""
     present, online = view.read(f"{CPUS}/present"), view.read(f"{CPUS}/online")
     there, running = cpu_list(present.text), cpu_list(online.text)
     if there is None or running is None:
@@ -107,7 +107,7 @@ def offline_cpus(view: View) -> Outcome:
 
 
 def isolated_cpus(view: View) -> Outcome:
-    """CPUs that the scheduler leaves alone: they are quiet, and only pinning reaches them."""
+    """CPUs that the scheduler leaves alone: they are quiet, and only pinned threads run there."""
     isolated, tickless = view.read(f"{CPUS}/isolated"), view.read(f"{CPUS}/nohz_full")
     if isolated.text is None:
         return unreadable(isolated)

@@ -1,4 +1,4 @@
-"""Virtual machine, container, and which interfaces of the kernel they leave."""
+"""Virtual machine, container, and the kernel interfaces that they leave available."""
 
 import errno
 
@@ -27,7 +27,7 @@ IO_URING_DISABLED = "/proc/sys/kernel/io_uring_disabled"
 
 
 def virtual_machine(view: View) -> Outcome:
-    """Whether a hypervisor lies below."""
+    """Whether this is a virtual machine."""
     found = view.host.virtualisation
     dmi = view.read("/sys/class/dmi/id/product_name")
     if found.hypervisor is None:
@@ -61,7 +61,7 @@ def container(view: View) -> Outcome:
 
 
 def io_uring(view: View) -> Outcome:
-    """Whether the fastest way to the disk is open."""
+    """Whether io_uring, the fastest way to the disk, is available."""
     disabled = view.read(IO_URING_DISABLED)
     answer = view.calls.io_uring_errno
     name = errno.errorcode.get(answer, str(answer)) if answer is not None else "no error"
@@ -83,7 +83,7 @@ def io_uring(view: View) -> Outcome:
 
 
 def hardware_counters(view: View) -> Outcome:
-    """Whether the processor's own counters are there for perf and likwid-perfctr."""
+    """Whether perf and likwid-perfctr can use the processor's own counters."""
     sources = [path.rsplit("/", 1)[1] for path in view.find(f"{EVENT_SOURCES}/*")]
     if not sources:
         return unknown("perf events are not in this kernel", view.read(EVENT_SOURCES))

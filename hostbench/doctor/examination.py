@@ -1,4 +1,4 @@
-"""Runs the checks and makes a report of what they found."""
+"""Runs the checks and reports what they found."""
 
 import time
 from collections import Counter
@@ -53,7 +53,7 @@ _STATES, _TOPICS = list(State), list(Topic)
 
 
 def all_checks() -> tuple[Check, ...]:
-    """The whole table: the topics' checks, then those of the subsystems."""
+    """Return the whole table: the topics' checks, then those of the subsystems."""
     own = [check for module in MODULES for check in module.CHECKS]
     for subsystem in subsystems().values():
         if isinstance(subsystem, HasChecks):
@@ -64,17 +64,17 @@ def all_checks() -> tuple[Check, ...]:
 
 
 def checks_for(subsystem: str | None) -> tuple[Check, ...]:
-    """Those that touch a subsystem; None: all."""
+    """Return the checks that affect a subsystem; None: all."""
     return tuple(check for check in all_checks() if subsystem is None or check.touches(subsystem))
 
 
 def examine(results: Path, subsystem: str | None) -> DoctorReport:
-    """Watch this host for a second, look at everything else, and report. Raise UsageError for
-    an unknown subsystem."""
+    """Watch this host for a second, read everything else, and report. Raise UsageError for an
+    unknown subsystem."""
     examined = subsystems().values() if subsystem is None else [find_subsystem(subsystem)]
     root, checks = Path("/"), checks_for(subsystem)
     observation = observe(root, WINDOW_S)
-    # Drivers open files of theirs for writing: they are started only where there is a card.
+    # Drivers open files of their own for writing, so they are started only if there is a card.
     gpu = any(one.has_devices for one in examined) and has_driver(root)
     host = inventory(root, gpu=gpu)
     view = View(root, host, results, scratch_directory(), calls.ask(), observation)
@@ -82,7 +82,7 @@ def examine(results: Path, subsystem: str | None) -> DoctorReport:
 
 
 def report(view: View, checks: Iterable[Check], subsystem: str | None) -> DoctorReport:
-    """What the checks say of a view."""
+    """Return the report of all checks on a view."""
     findings = sorted((_finding(view, check) for check in checks), key=_order)
     counts = Counter(finding.state for finding in findings)
     host = view.host

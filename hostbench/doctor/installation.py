@@ -30,7 +30,7 @@ BUILD = Advice("make programs", Reach.OWN)
 
 def programs(view: View) -> Outcome:
     """Whether the benchmark programs are built, start, and are of this version."""
-    del view  # the programs are found as a run finds them
+    del view  # found in the same way as by a run
     seen, failures, versions = [], [], set()
     for subsystem in subsystems().values():
         try:
@@ -50,9 +50,9 @@ def programs(view: View) -> Outcome:
 
 
 def _startable(subsystem: Subsystem) -> tuple[Path, str]:
-    """Return a program and its name and version. Raise ResourceError when it is not usable."""
+    """Return a program, and its name and version. Raise ResourceError when it is not usable."""
     if subsystem.has_devices:
-        # Its table takes the drivers, which make and open files of theirs.
+        # Its table needs the drivers, which create and open files of their own.
         path = find_program(subsystem.name)
         return path, stated_version(path, remedy_for(subsystem))
     program = load_program(subsystem.name)

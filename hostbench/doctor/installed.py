@@ -1,4 +1,4 @@
-"""Whether tools and libraries are there that a subsystem can do without, but not as well."""
+"""Whether optional tools and libraries of a subsystem are installed."""
 
 import shutil
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ LIBRARY_DIRECTORIES = ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib",
 
 
 def peers_installed(packages: Mapping[str, str]) -> Outcome:
-    """Whether the tools are there that figures can be held against; `packages` by tool."""
-    # They are looked for as a run looks for them.
+    """Whether the tools are installed that figures can be compared with; `packages` by tool."""
+    # Found in the same way as by a run.
     missing = {tool: package for tool, package in packages.items() if shutil.which(tool) is None}
     seen = [
         Evidence(source=tool, value=shutil.which(tool), reason=_not_found(tool in missing))

@@ -1,4 +1,4 @@
-"""How the kernel was built and started, and what it lets others see."""
+"""How the kernel was built and started, and what it shows to others."""
 
 import re
 
@@ -23,8 +23,8 @@ VERSION = "/proc/version"
 COMMAND_LINE = "/proc/cmdline"
 DYNAMIC_PREEMPTION = "/sys/kernel/debug/sched/preempt"
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
-# Their clocks are read without a system call: arch/x86/include/asm/vdso/gettimeofday.h and its
-# siblings. Of kvm-clock that holds where the hypervisor vouches for a stable TSC.
+# These clocks are read without a system call: arch/x86/include/asm/vdso/gettimeofday.h and its
+# siblings. For kvm-clock, that is only so if the hypervisor guarantees a stable TSC.
 FAST_CLOCKS = frozenset(
     {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "timebase"}
 )
@@ -53,7 +53,7 @@ def clocksource(view: View) -> Outcome:
 
 
 def timer_resolution(view: View) -> Outcome:
-    """The step of the clock that trials are timed with."""
+    """The step of the clock that times the trials."""
     resolution = view.calls.clock_resolution_s
     seen = Evidence(source="clock_getres(CLOCK_MONOTONIC)", value=human(resolution, "s"))
     if resolution > RESOLUTION_SECONDS_MOST:

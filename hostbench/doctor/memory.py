@@ -28,7 +28,7 @@ GIB = 1 << 30
 
 
 def transparent_huge_pages(view: View) -> Outcome:
-    """Whether memory can be had in 2 MiB pages."""
+    """Whether memory is available in 2 MiB pages."""
     enabled = view.read("/sys/kernel/mm/transparent_hugepage/enabled")
     defrag = view.read("/sys/kernel/mm/transparent_hugepage/defrag")
     match = re.search(r"\[(\w+)\]", enabled.text or "")
@@ -75,7 +75,7 @@ def numa_balancing(view: View) -> Outcome:
 
 
 def swap_in_use(view: View) -> Outcome:
-    """Whether memory has been put out to a disk."""
+    """Whether memory was swapped out to a disk."""
     swaps = view.read("/proc/swaps")
     if swaps.text is None:
         return unreadable(swaps)
@@ -96,7 +96,7 @@ def swap_in_use(view: View) -> Outcome:
 
 
 def _swap_devices(text: str) -> list[tuple[int, int]]:
-    """Size and used bytes of each: proc_swaps(5), in units of 1024 bytes."""
+    """Return size and used bytes of each: proc_swaps(5), in units of 1024 bytes."""
     found = []
     for line in text.splitlines()[1:]:
         match = re.fullmatch(r"\S+\s+\S+\s+(\d+)\s+(\d+)\s+-?\d+", line.strip(), re.ASCII)
@@ -121,7 +121,7 @@ def _swap_counts(text: str | None) -> int | None:
 
 
 def swappiness(view: View) -> Outcome:
-    """How willingly the kernel swaps, where it can."""
+    """How readily the kernel swaps."""
     setting, swaps = view.read(f"{SYSCTL_VM}/swappiness"), view.read("/proc/swaps")
     if setting.number is None:
         return unreadable(setting)

@@ -1,4 +1,4 @@
-"""What others do on this host right now: programs, the hypervisor, the kernel's own threads."""
+"""What others do on this host right now: programs, the hypervisor, kernel threads."""
 
 import re
 
@@ -36,7 +36,7 @@ def _over(window: IdleWindow, file: str, ratio: float | None) -> Evidence:
 
 
 def _reason(window: IdleWindow, *codes: str) -> str | None:
-    """What the idle gate would say, which is judged by the same thresholds."""
+    """Return what the idle gate would say: these checks use its thresholds."""
     texts = [reason.text for reason in window.reasons if reason.code in codes]
     return "; ".join(texts) or None
 
@@ -123,7 +123,7 @@ def _total_us(text: str | None) -> int | None:
 
 
 def load_average(view: View) -> Outcome:
-    """What the last minute was like."""
+    """The load of the last minute."""
     reading, cpus = view.read("/proc/loadavg"), view.host.cpu.online_cpus
     match = re.match(r"(\d+\.\d+) ", reading.text or "", re.ASCII)
     if match is None or not cpus:

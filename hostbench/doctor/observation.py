@@ -1,4 +1,4 @@
-"""One second of watching: what moves on a host where we do nothing."""
+"""Watching for one second: what moves on a host while hostbench does nothing."""
 
 import time
 from collections.abc import Iterable, Mapping

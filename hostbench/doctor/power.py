@@ -29,14 +29,14 @@ CSTATE_LIMITS = (
 )
 # Intel's C1E needs about 10 µs to wake, C6 and deeper more than 100 µs: drivers/idle/intel_idle.c.
 DEEP_MICROSECONDS = 20
-# To open it is to file a request: docs.kernel.org/power/pm_qos_interface.html.
+# Opening it files a request: docs.kernel.org/power/pm_qos_interface.html.
 NOT_OPENED = Evidence(
     source="/dev/cpu_dma_latency", reason="not opened: opening it files a latency request"
 )
 
 
 def idle_states(view: View) -> Outcome:
-    """How deep idle CPUs may sleep, and how long they take to wake."""
+    """How deep idle CPUs may sleep, and how long they take to wake up."""
     driver = view.read(f"{IDLE}/current_driver")
     if driver.text is None:
         return unreadable(driver)
@@ -79,7 +79,7 @@ FAST_TUNED = frozenset(
         "virtual-host",
     }
 )
-# By the kernel's 15 characters of a command.
+# By command, which the kernel cuts to 15 characters.
 DAEMONS = {
     "auto-cpufreq": "auto-cpufreq",
     "power-profiles-": "power-profiles-daemon",
@@ -91,7 +91,7 @@ PROFILE_REMEDY = Advice(
 
 
 def power_profile(view: View) -> Outcome:
-    """Who else decides between speed and energy."""
+    """What else controls the balance of speed and energy."""
     platform, tuned = view.read(PLATFORM_PROFILE), view.read(TUNED_PROFILE)
     running = sorted(name for command, name in DAEMONS.items() if command in view.commands)
     daemons = Evidence(source="/proc/PID/comm", value=", ".join(running) or "no such daemon")
@@ -125,7 +125,7 @@ def battery(view: View) -> Outcome:
     for path in view.find(f"{SUPPLIES}/*/type"):
         supply = path.removesuffix("/type")
         status, online = view.read(f"{supply}/status"), view.read(f"{supply}/online")
-        # A mouse has a battery too.
+        # A mouse has a battery, too.
         mine = view.read(f"{supply}/scope").text != "Device"
         kind = view.read(path).text
         if mine and kind == "Battery" and status.text == "Discharging":

@@ -27,7 +27,7 @@ INITIAL_USER_NAMESPACE = ("0", "0", "4294967295")
 OPEN_FILES_LEAST = 1024
 # 32 requests of 1 MiB in registered buffers, twice.
 LOCKED_BYTES_LEAST = 64 << 20
-# A request may be for as many threads, docs/kernel-protocol.md, and needs a few more.
+# The most threads of a request (docs/kernel-protocol.md), and a few more.
 THREADS_MOST, THREADS_MORE = 4096, 64
 BATCH_POLICIES = {3: "SCHED_BATCH", 5: "SCHED_IDLE"}
 
@@ -66,7 +66,7 @@ def open_files(view: View) -> Outcome:
 
 
 def locked_memory(view: View) -> Outcome:
-    """How much memory may be held in place."""
+    """How much memory may be locked."""
     reading = view.read(LIMITS)
     soft, hard = _limit(reading, "Max locked memory")
     if soft is None:
@@ -84,7 +84,7 @@ def locked_memory(view: View) -> Outcome:
 
 
 def process_count(view: View) -> Outcome:
-    """How many threads may be made."""
+    """How many threads may be created."""
     reading = view.read(LIMITS)
     soft, hard = _limit(reading, "Max processes")
     if soft is None:
@@ -108,7 +108,7 @@ def process_count(view: View) -> Outcome:
 
 
 def _limit(reading: Reading, name: str) -> tuple[str | None, str | None]:
-    """The soft and the hard limit: proc_pid_limits(5)."""
+    """Return the soft and the hard limit: proc_pid_limits(5)."""
     match = re.search(rf"^{name}\s+(\d+|unlimited)\s+(\d+|unlimited)", reading.text or "", re.M)
     return (match[1], match[2]) if match else (None, None)
 
@@ -121,7 +121,7 @@ def _below(limit: str, least: int) -> bool:
 def priority(view: View) -> Outcome:
     """Whether this process has a lower priority than others."""
     stat = view.read("/proc/self/stat")
-    # The command stands in parentheses and may hold any character.
+    # The command is in parentheses and may contain any character.
     fields = (stat.text or "").rpartition(")")[2].split()
     nice, policy = (number(_field(fields, index)) for index in (19, 41))
     if nice is None or policy is None:
@@ -138,7 +138,8 @@ def priority(view: View) -> Outcome:
 
 
 def _field(fields: Iterable[str], index: int) -> str | None:
-    """A field by its number in proc_pid_stat(5); what follows the command begins with the third."""
+    """Return a field by its number in proc_pid_stat(5). The first field after the command is the
+    third."""
     after_command = list(fields)
     return after_command[index - 3] if len(after_command) > index - 3 else None
 

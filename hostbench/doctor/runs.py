@@ -1,4 +1,4 @@
-"""Whether another run of hostbench has this host. The lock is looked at, never taken."""
+"""Whether another run of hostbench holds this host. The lock is read, never taken."""
 
 import os
 import re
@@ -48,7 +48,8 @@ def other_run(view: View) -> Outcome:
 
 
 def _entry(locks: str, status: os.stat_result) -> str | None:
-    """The line of the file: proc_locks(5). Device numbers are hexadecimal, the inode is not."""
+    """Return the line of the file: proc_locks(5). Device numbers are hexadecimal, the inode is
+    decimal."""
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     pattern = rf"^\d+: FLOCK +\w+ +\w+ +-?\d+ {re.escape(device)} .*$"
     match = re.search(pattern, locks, re.MULTILINE | re.ASCII)

@@ -1,4 +1,5 @@
-"""What control groups give this process of the host, and what they have taken already."""
+"""The share of the host that control groups give this process, and what they have already
+withheld."""
 
 import re
 from pathlib import Path
@@ -42,7 +43,7 @@ def _above(view: View) -> str:
 
 
 def cpu_quota(view: View) -> Outcome:
-    """The least quota of this process's groups and those above them."""
+    """The smallest quota of this process's groups and those above them."""
     groups = cgroup_groups(view.root, "cpu")
     if view.host.cgroup.version is None or not groups:
         return _no_groups(view)

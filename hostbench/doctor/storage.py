@@ -1,4 +1,4 @@
-"""Where results go."""
+"""The place of results."""
 
 import os
 from pathlib import Path
@@ -52,17 +52,17 @@ def results_space(view: View) -> Outcome:
 
 
 def mount_below(view: View, place: Path) -> Mount | None:
-    """The mount that a directory lies on, or will when it is made."""
+    """Return the mount of a directory, or the one it will be on when created."""
     return mount_of(parse_mounts(view.read(MOUNTS).text or ""), nearest(place).resolve())
 
 
 def mount_evidence(mount: Mount) -> Evidence:
-    """As it stands in the report."""
+    """Return the mount as the report shows it."""
     return Evidence(source=MOUNTS, value=f"{mount.source} on {mount.point} type {mount.kind}")
 
 
 def results_file_system(view: View) -> Outcome:
-    """What results lie on."""
+    """The file system of results."""
     mount = mount_below(view, view.results)
     if mount is None:
         return unknown("its mount is not listed", view.read(MOUNTS))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class HasChecks(ABC):
-    """What a subsystem with checks has beside hostbench.model.subsystem.Subsystem."""
+    """Base class of a subsystem with checks, in addition to hostbench.model.subsystem.Subsystem."""
 
     @abstractmethod
     def checks(self) -> "Sequence[Check]":

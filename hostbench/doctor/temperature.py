@@ -25,7 +25,7 @@ SENSORS = "/sys/class/hwmon/hwmon[0-9]*"
 PROCESSOR_SENSORS = frozenset({"coretemp", "k10temp", "zenpower"})
 THROTTLING_TRIPS = frozenset({"passive", "hot", "critical"})
 MILLI = 1000
-# A trip point that is not set reads as 0 or as a nonsense far below freezing.
+# An unset trip point reads as 0, or as nonsense far below freezing.
 SENSIBLE = range(20 * MILLI, 200 * MILLI)
 NEAR_CELSIUS = 10
 COOLING = Advice("let it cool down, clean or speed up the fans, or lower the load", Reach.MACHINE)
@@ -38,7 +38,7 @@ def thermal_throttling(view: View) -> Outcome:
     if not cores.numbers and not packages.numbers:
         reason = KEPT_BY_HYPERVISOR if view.is_virtual else "counted on Intel processors only"
         return unknown(reason, cores)
-    # A package's count is shown once for each of its CPUs.
+    # A package's count appears once for each of its CPUs.
     core, package = sum(cores.numbers), max(packages.numbers, default=0)
     seen = (
         Evidence(source=cores.shown_pattern, value=f"{core} in all"),
@@ -63,7 +63,7 @@ def _grew(view: View) -> bool:
 
 @dataclass(frozen=True)
 class Temperature:
-    """One reading beside the temperature at which something happens, in degrees Celsius."""
+    """One reading, and the temperature in degrees Celsius at which something happens."""
 
     path: str
     name: str
@@ -72,13 +72,13 @@ class Temperature:
 
     @property
     def evidence(self) -> Evidence:
-        """As it stands in the report."""
+        """The reading as the report shows it."""
         value = f"{self.name} {self.celsius:.0f} °C, trips at {self.trip_celsius:.0f} °C"
         return Evidence(source=self.path, value=value)
 
 
 def thermal_zones(view: View) -> Outcome:
-    """How far the sensors are from the temperature where clocks go down."""
+    """How far the sensors are from the temperature at which clocks go down."""
     found = sorted((*_zones(view), *_sensors(view)), key=lambda one: one.trip_celsius - one.celsius)
     if not found:
         seen = view.tally(f"{ZONES}/temp")

@@ -1,4 +1,4 @@
-"""What checks may look at: small files below a root, and what was gathered before they run."""
+"""What checks can read: small files below a root, and what was collected before they run."""
 
 import functools
 import gzip
@@ -23,20 +23,20 @@ _WHOLE = re.compile(r"-?\d{1,20}", re.ASCII)
 
 
 def one_line(text: str) -> str:
-    """`text` as it may stand in a report: printable, on one line, cut when it is long."""
+    """Return `text` for a report: printable, on one line, cut when it is long."""
     line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 1]}…"
 
 
 def number(text: str | None) -> int | None:
-    """A whole number; None for anything else."""
+    """Return a whole number, or None for anything else."""
     match = _WHOLE.fullmatch(text.strip()) if text else None
     return int(match[0]) if match else None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The content of a file: `text`, stripped; or None with the reason."""
+    """The content of a file: `text`, stripped; or None, with the reason."""
 
     path: str
     text: str | None
@@ -44,36 +44,37 @@ class Reading:
 
     @property
     def number(self) -> int | None:
-        """The whole number it holds."""
+        """The whole number it holds, or None."""
         return number(self.text)
 
     @property
     def evidence(self) -> Evidence:
-        """As it stands in the report."""
+        """The reading as the report shows it."""
         if self.text is None:
             return Evidence(source=self.path, reason=self.reason)
         return Evidence(source=self.path, value=one_line(self.text))
 
     def excerpt(self, value: str) -> Evidence:
-        """Evidence that quotes `value`, the part of a longer file that matters."""
+        """Return evidence that quotes `value`, the part of a longer file that matters."""
         return Evidence(source=self.path, value=one_line(value))
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How often each value occurs in the files of one pattern, one file a CPU for instance."""
+    """How often each value occurs in the files of one pattern, for example one file for each
+    CPU."""
 
     pattern: str
     readings: tuple[Reading, ...]
 
     @property
     def values(self) -> Counter[str]:
-        """Count by value of those that could be read."""
+        """The count of each readable value."""
         return Counter(reading.text for reading in self.readings if reading.text)
 
     @property
     def numbers(self) -> list[int]:
-        """Those that are whole numbers."""
+        """The values that are whole numbers."""
         return [reading.number for reading in self.readings if reading.number is not None]
 
     def __str__(self) -> str:
@@ -81,7 +82,7 @@ class Tally:
 
     @property
     def evidence(self) -> Evidence:
-        """As it stands in the report."""
+        """The values as the report shows them."""
         if self.values:
             counted = (f"{value} ({count})" for value, count in sorted(self.values.items()))
             return Evidence(source=self.shown_pattern, value=one_line(", ".join(counted)))
@@ -91,12 +92,12 @@ class Tally:
 
     @property
     def shown_pattern(self) -> str:
-        """`cpu*` instead of `cpu[0-9]*`, for people."""
+        """The pattern for people: `cpu*` instead of `cpu[0-9]*`."""
         return self.pattern.replace("[0-9]*", "*")
 
 
 def read(root: Path, path: str) -> Reading:
-    """The file that a running host has at `path`, which begins with a slash."""
+    """Return the file that a running host has at `path`, which begins with a slash."""
     try:
         with (root / path.lstrip("/")).open("rb") as file:
             content = file.read(MOST_BYTES)
@@ -106,7 +107,7 @@ def read(root: Path, path: str) -> Reading:
 
 
 def find(root: Path, pattern: str) -> list[str]:
-    """The paths that fit, in order."""
+    """Return the paths that match, in order."""
     try:
         found = [path.relative_to(root) for path in root.glob(pattern.lstrip("/"))]
     except OSError:
@@ -116,7 +117,7 @@ def find(root: Path, pattern: str) -> list[str]:
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """The configuration the kernel was built with, and the file that tells it."""
+    """The configuration that the kernel was built with, and the file that has it."""
 
     path: str
     settings: Mapping[str, str]
@@ -124,10 +125,11 @@ class KernelConfig:
 
 @dataclass(frozen=True)
 class View:
-    """One host as the checks see it. `root` stands for / in tests; `results` and `scratch`, the
-    directories of those names, never lie below it.
+    """One host as the checks see it.
 
-    `observation` None: the host was not watched, and what needs it is unknown.
+    `root` stands for / in tests; `results` and `scratch` are the directories of those names and
+    never below it. `observation` None: the host was not watched, so what depends on that is
+    unknown.
     """
 
     root: Path
@@ -138,35 +140,35 @@ class View:
     observation: Observation | None = None
 
     def read(self, path: str) -> Reading:
-        """The file at `path`."""
+        """Return the file at `path`."""
         return read(self.root, path)
 
     def find(self, pattern: str) -> list[str]:
-        """The paths that fit."""
+        """Return the paths that match."""
         return find(self.root, pattern)
 
     def tally(self, pattern: str) -> Tally:
-        """What the files of a pattern say."""
+        """Return the contents of the files of a pattern."""
         return Tally(pattern, tuple(self.read(path) for path in self.find(pattern)))
 
     def path_of(self, path: Path) -> str:
-        """A path below the root, as the host knows it."""
+        """Return a path below the root, as the host knows it."""
         return f"/{path.relative_to(self.root)}"
 
     @property
     def may_be_virtual(self) -> bool:
-        """Not ruled out: not every architecture tells."""
+        """Whether this may be a virtual machine: not every architecture reports it."""
         return self.host.virtualisation.hypervisor is not False
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the CPU says that it is virtual."""
+        """Whether the CPU reports that it is virtual."""
         return bool(self.host.virtualisation.hypervisor)
 
     # ---- this process ----
 
     def status(self, name: str) -> str | None:
-        """A field of /proc/self/status."""
+        """Return a field of /proc/self/status."""
         text = self.read("/proc/self/status").text or ""
         match = re.search(rf"^{name}:\s*(.*)$", text, re.MULTILINE)
         return match[1].strip() if match else None
@@ -177,7 +179,7 @@ class View:
         return cpu_list(self.status("Cpus_allowed_list"))
 
     def has_capability(self, bit: int) -> bool | None:
-        """Whether it is in the effective set: capabilities(7)."""
+        """Whether the capability is in the effective set: capabilities(7)."""
         text = self.status("CapEff")
         if text is None or not re.fullmatch(r"[0-9a-fA-F]{1,16}", text):
             return None
@@ -187,7 +189,7 @@ class View:
 
     @property
     def sees_all_processes(self) -> bool:
-        """Whether no PID namespace and no hidepid hides any: namespaces(7), proc(5)."""
+        """Whether neither a PID namespace nor hidepid hides any process: namespaces(7), proc(5)."""
         try:
             namespace = (self.root / "proc/self/ns/pid").readlink()
         except OSError:
@@ -197,14 +199,14 @@ class View:
 
     @functools.cached_property
     def commands(self) -> frozenset[str]:
-        """The commands of the processes that can be seen, cut to 15 characters by the kernel."""
+        """The commands of all visible processes, cut to 15 characters by the kernel."""
         return frozenset(self.tally("/proc/[0-9]*/comm").values)
 
     # ---- the kernel ----
 
     @functools.cached_property
     def kernel_config(self) -> KernelConfig | None:
-        """Its build configuration, where the kernel or the distribution keeps it."""
+        """The kernel's build configuration, if the kernel or the distribution keeps it."""
         paths = ["/proc/config.gz"]
         release = self.read("/proc/sys/kernel/osrelease").text or ""
         if re.fullmatch(r"[\w.+~-]+", release, re.ASCII):

@@ -1,6 +1,5 @@
-"""Where this host's disk workloads have their files, for the inventory, and what the user knows of
-the disk there. What cannot be read is None, never an error.
-"""
+"""Where this host's disk workloads have their files, and the user's ratings of that disk, for the
+inventory. What cannot be read is None, never an error."""
 
 import os
 import re
@@ -36,10 +35,10 @@ OPERATIONS = Rating(
     most=1e12,
     example="500e3, from the data sheet",
 )
-# What container runtimes bind into every container from files of their own, which lie beside the
-# container's layers on one file system, unless the operator has moved them.
+# Files that container runtimes bind into every container from files of their own. These lie on the
+# same file system as the container's layers, unless the operator has moved them.
 RUNTIME_FILES = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
-# How the text of a guessed device begins: such a one bounds nothing.
+# The beginning of the text for a guessed device, which gives no limit.
 INFERRED = "inferred: "
 
 
@@ -53,12 +52,12 @@ class _Found:
 
 
 def scratch_place(root: Path, virtualisation: Virtualisation) -> ScratchPlace:
-    """The scratch directory of this process; the kernel's files are read below `root`.
+    """Return the scratch directory of this process. The kernel's files are read below `root`.
 
     Raise UsageError when a rating of the disk makes no sense.
     """
     directory = scratch_directory()
-    # It is only made when something is measured; it will lie on the same file system.
+    # The directory is only created for a measurement; it will lie on the same file system.
     place = nearest(directory).resolve()
     mounts = parse_mounts(read_text(root / MOUNTS.lstrip("/")) or "")
     mount = mount_of(mounts, place)
@@ -78,7 +77,7 @@ def scratch_place(root: Path, virtualisation: Virtualisation) -> ScratchPlace:
 
 
 def _space(place: Path) -> tuple[int | None, int | None]:
-    """Size of the file system, and what users without rights may still write there."""
+    """Return the size of the file system, and how much unprivileged users may still write there."""
     try:
         space = os.statvfs(place)
     except OSError:
@@ -105,10 +104,11 @@ def _device(
 def _number(
     root: Path, st_dev: int, mount: Mount | None, mounts: Sequence[Mount]
 ) -> tuple[str | None, str]:
-    """MAJ:MIN and how it was found, or None and why it was not."""
+    """Return MAJ:MIN and how it was found, or None and why it was not."""
     if os.major(st_dev):
         return f"{os.major(st_dev)}:{os.minor(st_dev)}", "st_dev"
-    # An anonymous device: the file system has no block device, several, or is laid over another.
+    # An anonymous device: the file system has no block device, has several, or lies over another
+    # one.
     if mount is None:
         return None, f"its mount is not listed in {MOUNTS}"
     if mount.kind in MEMORY_FILE_SYSTEMS:
@@ -121,7 +121,7 @@ def _number(
 
 
 def _mounted_from(root: Path, mount: Mount) -> tuple[str | None, str]:
-    """The one device that a mount names, which may be one of several."""
+    """Return the one device that a mount names, which may be one of several."""
     number = device_number(root, mount.source.removeprefix("/dev/"))
     source = f"{mount.kind} is mounted from {mount.source}"
     if mount.kind != "btrfs" or number is None:
@@ -133,7 +133,8 @@ def _mounted_from(root: Path, mount: Mount) -> tuple[str | None, str]:
 
 
 def _btrfs_devices(root: Path, number: str) -> list[str]:
-    """The names of all devices of the btrfs that has this one; none where sysfs does not tell."""
+    """Return the names of all devices of the btrfs with this device; empty if sysfs does not list
+    them."""
     for devices in (root / "sys/fs/btrfs").glob("*/devices"):
         found = {one.name: read_text(one / "dev") for one in devices.glob("*")}
         if number in found.values():
@@ -142,17 +143,17 @@ def _btrfs_devices(root: Path, number: str) -> list[str]:
 
 
 def _below_overlay(mounts: Sequence[Mount]) -> tuple[str | None, str]:
-    """Find the disk below a container's own layer, which does not show it, by what the container's
-    runtime binds into it."""
+    """Return the disk below a container's own layer, which does not show it, from the files that
+    the container's runtime binds into it."""
     for mount in mounts:
         if mount.point in RUNTIME_FILES and not mount.device.startswith("0:"):
             return mount.device, f"{INFERRED}where the runtime of this container has {mount.point}"
     return None, "overlay does not show which disk it lies on"
 
 
-# Far more than anybody stacks: encryption on LVM on RAID is three.
+# Far more than anybody stacks: encryption on LVM on RAID has three.
 STACKED_MOST = 8
-# Drivers without a bus: the name of the device shows them.
+# Drivers without a bus: the device's name shows them.
 _NAMES = {
     "loop": "loop",
     "zram": "memory",
@@ -164,7 +165,7 @@ _NAMES = {
     "mmcblk": "mmc",
     "nvme": "nvme",
 }
-# Buses: a directory on the device's path in sysfs shows them; the first that fits.
+# Buses: a directory on the device's path in sysfs shows them; the first match counts.
 _BUSES = (
     (r"virtio\d+", "virtio"),
     (r"usb\d+", "usb"),
@@ -175,14 +176,14 @@ _BUSES = (
     (r"mmc\d+", "mmc"),
     (r"host\d+", "scsi"),
 )
-# Serial ATA: 8b/10b.
+# Serial ATA uses 8b/10b coding.
 _SATA_SHARE = 8 / 10
 GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
 
 
 @dataclass(frozen=True)
 class _Link:
-    """What a disk is attached by; see Disk."""
+    """How a disk is attached; see Disk."""
 
     transport: str | None
     bytes_per_second: float | None = None
@@ -192,7 +193,8 @@ class _Link:
 
 
 def block_device(root: Path, number: str, virtualisation: Virtualisation) -> BlockDevice | None:
-    """The device MAJ:MIN of the host whose files are below `root`; None: sysfs does not have it."""
+    """Return the device MAJ:MIN of the host whose files are below `root`, or None if sysfs does not
+    have it."""
     path = (root / "sys/dev/block" / number).resolve()
     if not path.is_dir():
         return None
@@ -205,7 +207,7 @@ def block_device(root: Path, number: str, virtualisation: Virtualisation) -> Blo
 
 
 def device_number(root: Path, name: str) -> str | None:
-    """MAJ:MIN of a device by its name in /dev, such as `vda1` or `mapper/root`."""
+    """Return MAJ:MIN of a device by its name in /dev, such as `vda1` or `mapper/root`."""
     blocks = root / "sys/class/block"
     if name.startswith("mapper/"):
         wanted = name.removeprefix("mapper/")
@@ -216,8 +218,8 @@ def device_number(root: Path, name: str) -> str | None:
 
 
 def _disks(path: Path, depth: int) -> list[Path]:
-    """The whole disks that a device is made of, in order: of a partition its disk, of LVM,
-    encryption and RAID those below."""
+    """Return the whole disks that a device consists of, in order: the disk of a partition, and
+    those below LVM, encryption and RAID."""
     if (path / "partition").exists():
         path = path.parent
     below = sorted((path / "slaves").glob("*")) if depth else []
@@ -263,13 +265,13 @@ def _transport(path: Path) -> str | None:
 
 
 def _sata(path: Path) -> _Link:
-    """By the speed that the port has agreed on: sysfs-ata of the kernel's ABI."""
+    """Return the link by the speed that the port has negotiated: sysfs-ata of the kernel's ABI."""
     port = next(one for one in path.parents if re.fullmatch(r"ata\d+", one.name))
     texts = [read_text(one) or "" for one in port.glob("link*/ata_link/link*/sata_spd")]
     speeds = [float(match[1]) for text in texts if (match := re.match(r"([\d.]+) Gbps", text))]
     if not speeds:
         return _Link("sata", reason=f"{path.name}: the port does not report its speed (sata_spd)")
-    # Behind a port multiplier there are several links; that of the port itself is the fastest.
+    # Behind a port multiplier there are several links; the port's own is the fastest.
     speed = max(speeds)
     return _Link(
         "sata",
@@ -279,7 +281,7 @@ def _sata(path: Path) -> _Link:
 
 
 def _nvme(path: Path) -> _Link:
-    """By the PCI Express link of its controllers: with several paths to one disk, of all."""
+    """Return the sum of the PCI Express links of all controllers: a disk may have several paths."""
     device = (path / "device").resolve()
     controllers = [
         one for one in (device, *sorted(device.glob("nvme*"))) if (one / "transport").exists()
@@ -302,7 +304,7 @@ def _nvme(path: Path) -> _Link:
 
 
 def _pcie(device: Path) -> tuple[float, str] | None:
-    """What the link of a PCI device carries in byte/s in one direction, and in words."""
+    """Return what the link of a PCI device carries in one direction, in byte/s and in words."""
     found = pcie.speed_and_width(device)
     if found is None:
         return None

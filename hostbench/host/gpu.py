@@ -1,6 +1,5 @@
-"""The GPUs of this host, for the inventory: what gpu-bench finds through the drivers, and their PCI
-Express links from sysfs. What cannot be read is None, never an error.
-"""
+"""The GPUs of this host, for the inventory: those that gpu-bench finds through the drivers, with
+their PCI Express links from sysfs. What cannot be read is None, never an error."""
 
 import re
 from pathlib import Path
@@ -13,15 +12,15 @@ from hostbench.model.host import Gpu, GpuFacts, Gpus, PcieLink, Virtualisation
 from hostbench.programs.program import find_program, output_of
 
 GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
-# What the drivers of GPUs make: NVIDIA's, AMD's for computing, all that draw, WSL's.
+# Device files of GPU drivers: NVIDIA's, AMD's for computing, all that draw, WSL's.
 DEVICE_FILES = ("dev/nvidiactl", "dev/kfd", "dev/dri/renderD*", "dev/dxg")
-# NVIDIA's driver, loaded: on a host without a display its device files are made by its first use.
+# NVIDIA's driver is loaded: on a host without a display, its first use creates its device files.
 LOADED = "proc/driver/nvidia/version"
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
 class OpenclNumbers(BaseModel):
-    """As OpenCL counts its platforms, and the devices of each."""
+    """The numbers by which OpenCL counts its platforms, and the devices of each."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -30,7 +29,7 @@ class OpenclNumbers(BaseModel):
 
 
 class ListedDevice(GpuFacts):
-    """An entry of `gpu-bench --list-devices`; `opencl` None: no driver of OpenCL has the device."""
+    """An entry of `gpu-bench --list-devices`. `opencl` None: no OpenCL driver has the device."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
@@ -39,7 +38,7 @@ class ListedDevice(GpuFacts):
 
 
 class DeviceList(BaseModel):
-    """What `gpu-bench --list-devices` prints. `looked`: what each driver answered, in one line."""
+    """The output of `gpu-bench --list-devices`. `looked`: each driver's answer, in one line."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -48,7 +47,7 @@ class DeviceList(BaseModel):
 
 
 def gpus(root: Path, virtualisation: Virtualisation) -> Gpus:
-    """The GPUs that this process can use. `root` stands for / in tests."""
+    """Return the GPUs that this process can use. `root` stands for / in tests."""
     try:
         found = list_devices(find_program("gpu"))
     except ResourceError as error:
@@ -58,12 +57,12 @@ def gpus(root: Path, virtualisation: Virtualisation) -> Gpus:
 
 
 def has_driver(root: Path) -> bool:
-    """Whether some driver of a GPU is there: its device files, or NVIDIA's before it has any."""
+    """Whether a GPU driver is present: its device files, or NVIDIA's driver before it has any."""
     return any(next(root.glob(pattern), None) is not None for pattern in (*DEVICE_FILES, LOADED))
 
 
 def list_devices(program: Path) -> DeviceList:
-    """What the program says. Raise ResourceError when it says nothing that makes sense."""
+    """Return the program's list of devices. Raise ResourceError when its output makes no sense."""
     output = output_of(program, "--list-devices")
     try:
         return DeviceList.model_validate_json(output)
@@ -78,7 +77,7 @@ def list_devices(program: Path) -> DeviceList:
 
 def _gpu(root: Path, one: ListedDevice, virtualisation: Virtualisation) -> Gpu:
     link, reason = device_link(root, one.pci, virtualisation)
-    # OpenCL tells of no ECC, so what it does not say is no "off".
+    # OpenCL does not report ECC, so its silence does not mean "off".
     facts = one.model_dump(exclude={"opencl"}) | ({} if one.backend == "cuda" else {"ecc": None})
     return Gpu(**facts, link=link, link_reason=reason)
 
@@ -86,7 +85,7 @@ def _gpu(root: Path, one: ListedDevice, virtualisation: Virtualisation) -> Gpu:
 def device_link(
     root: Path, pci: str | None, virtualisation: Virtualisation
 ) -> tuple[PcieLink | None, str | None]:
-    """The link of the device at a PCI address, or why it is unknown."""
+    """Return the link of the device at a PCI address, or why it is unknown."""
     address = (pci or "").lower()
     if not _PCI.fullmatch(address):
         return None, "its driver reports no PCI address"

@@ -1,7 +1,7 @@
-"""The idle gate: is anybody else using this host right now?
+"""The idle gate: does anybody else use this host right now?
 
-It looks at differences of kernel counters over one second, so it does not remember our own last
-trial, as PSI's avg10 would. A share that the kernel does not tell is not judged.
+It compares kernel counters over one second, so it does not remember our own last trial, as PSI's
+avg10 would. A share that the kernel does not report is not judged.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ WINDOW_S = 1.0
 BUSY_RATIO_MOST = 0.02
 STEAL_RATIO_MOST = 0.01
 PSI_RATIO_MOST = 0.02
-# On a host of 64 CPUs one CPU that is busy all the time is 1.6 % of the whole, yet the thread that
-# shares it loses half its speed.
+# On a host of 64 CPUs, one CPU that is always busy is 1.6 % of the whole, yet a thread that shares
+# it loses half its speed.
 BUSIEST_CPU_RATIO_MOST = 0.50
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What the kernel has counted at one moment: CPU times by name, PSI in seconds, bytes."""
+    """The kernel's counters at one moment: CPU times by name, PSI in seconds, bytes."""
 
     at_s: float
     cpus: dict[str, CpuTimes]
@@ -42,7 +42,7 @@ class Counters:
 
 
 def read_counters(proc: Path, sys: Path = Path("/sys")) -> Counters:
-    """The counters now; what cannot be read is missing."""
+    """Return the present counters; those that cannot be read are missing."""
     return Counters(
         at_s=time.monotonic(),
         cpus=_cpu_times(proc),
@@ -68,7 +68,8 @@ def _psi_cpu_some_s(proc: Path) -> float | None:
 
 
 def window_between(before: Counters, after: Counters) -> IdleWindow:
-    """How busy the host was between two readings. Disks and network are reported, not judged."""
+    """Return how busy the host was between two readings. Disks and network are reported, not
+    judged."""
     seconds = after.at_s - before.at_s
     shares = {
         name: ratios
@@ -91,7 +92,8 @@ def window_between(before: Counters, after: Counters) -> IdleWindow:
 
 
 def _rate(before: float | None, after: float | None, seconds: float) -> float | None:
-    """None where one of them is not known; 0 where a device and its count have gone."""
+    """Return the rate, or None if a value is unknown. It is 0 if a device has gone with its
+    count."""
     if before is None or after is None:
         return None
     return max(0.0, after - before) / seconds
@@ -117,7 +119,8 @@ def _reasons(
 
 
 class ProcessTimes:
-    """The CPU time of every other process at one moment, to find the busiest of a second."""
+    """The CPU time of every other process at one moment, to find the busiest processes of a
+    second."""
 
     def __init__(self, proc: Path) -> None:
         self._proc = proc
@@ -125,7 +128,7 @@ class ProcessTimes:
         self._before = read_processes(proc)
 
     def busiest_since(self) -> tuple[Busy, ...]:
-        """The processes that used most CPU time since this was made, most first."""
+        """Return the processes that used most CPU time since this was made, largest first."""
         seconds = max(1e-9, time.monotonic() - self._at_s)
         found = [
             Busy(pid=one.pid, command=one.command, cpu_ratio=ratio)
@@ -137,16 +140,16 @@ class ProcessTimes:
 
 
 class HostWatch(Protocol):
-    """Looks at a host: this one, or through a service."""
+    """Watches a host: this one, or through a service."""
 
     def look(self, interrupt: Interrupt) -> IdleAnswer:
-        """How busy the host is over the next second or so. Raise Interrupted, or what keeps it
-        from looking."""
+        """Return how busy the host is over about the next second. Raise Interrupted, or what
+        prevents the look."""
         ...
 
 
 class LocalWatch:
-    """Looks at this host, for `window_s` seconds at a time."""
+    """Watches this host, for `window_s` seconds at a time."""
 
     def __init__(
         self,
@@ -179,14 +182,14 @@ class IdleGate:
         watch: HostWatch,
         on_wait: Callable[[IdleWindow], None] = lambda window: None,
     ) -> None:
-        """`on_wait` hears of every window that was too busy."""
+        """`on_wait` gets every window that was too busy."""
         self._rules = rules
         self._interrupt = interrupt
         self._watch = watch
         self._on_wait = on_wait
 
     def ask(self, cases: tuple[str, ...]) -> IdleRecord:
-        """What the gate says on behalf of `cases`. The caller judges it by its policy.
+        """Return the gate's record for `cases`; the caller applies the policy.
 
         Raise Interrupted when a signal to end this process comes meanwhile.
         """
@@ -225,7 +228,7 @@ class IdleGate:
         )
 
 
-# Documentation/block/stat.rst: whatever the device's own sectors are, these have 512 bytes.
+# Documentation/block/stat.rst: these sectors always have 512 bytes, whatever the device's own have.
 SECTOR_BYTES = 512
 _READ_SECTORS, _WRITTEN_SECTORS = 2, 6
 _NOT_DISKS = ("loop", "ram", "zram")
@@ -235,7 +238,8 @@ _LOOPBACK = "lo"
 
 
 def disk_bytes(sys: Path) -> int | None:
-    """Read and written together; None where the kernel does not tell. `sys` stands for /sys."""
+    """Return the bytes read and written together, or None if the kernel does not report them. `sys`
+    stands for /sys."""
     moved = [
         sectors * SECTOR_BYTES
         for disk in (sys / "block").glob("*")
@@ -250,7 +254,7 @@ def _is_disk(disk: Path) -> bool:
 
 
 def _sectors(disk: Path) -> int | None:
-    # A device may vanish while it is looked at.
+    # A device may disappear while it is read.
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = (disk / "stat").read_text().split()
         return int(fields[_READ_SECTORS]) + int(fields[_WRITTEN_SECTORS])
@@ -258,8 +262,11 @@ def _sectors(disk: Path) -> int | None:
 
 
 def network_bytes(proc: Path, sys: Path) -> int | None:
-    """Received and sent together, by the interfaces of hardware; where there are none, as in a
-    container, by all but the loopback. None where the kernel does not tell."""
+    """Return the bytes received and sent together, or None if the kernel does not report them.
+
+    The interfaces of hardware count; where there are none, as in a container, all except the
+    loopback.
+    """
     moved = _interfaces(proc)
     hardware = [name for name in moved if (sys / "class/net" / name / "device").exists()]
     return sum(moved[name] for name in hardware or moved) if moved else None

@@ -43,12 +43,13 @@ _CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
 def inventory(
     root: Path = Path("/"), *, scratch: bool = True, network: bool = True, gpu: bool = False
 ) -> HostInventory:
-    """What this host is. `root` stands for / in tests. `scratch`: with what lies below the scratch
-    directory, and `network`: with its interfaces, both of which are others in every container.
-    `gpu`: with its GPUs, for which their drivers are started.
+    """Return the inventory of this host. `root` stands for / in tests.
 
-    Raise UsageError when a rating that the user tells, such as HOSTBENCH_MEMORY_BANDWIDTH, makes
-    no sense.
+    `scratch`: include what lies below the scratch directory; `network`: include the interfaces.
+    Both differ in every container. `gpu`: include the GPUs, for which their drivers are started.
+
+    Raise UsageError when a rating that the user set, such as HOSTBENCH_MEMORY_BANDWIDTH, makes no
+    sense.
     """
     fields = _cpuinfo(root)
     virtualisation = _virtualisation(root, fields)
@@ -75,7 +76,8 @@ def inventory(
 
 
 def boot(root: Path = Path("/")) -> Boot | None:
-    """Now, from the host's boot on; None: the kernel does not tell which boot it is."""
+    """Return the present moment since the host's boot, or None if the kernel does not identify the
+    boot."""
     boot_id = read_text(root / "proc/sys/kernel/random/boot_id")
     if boot_id is None:
         return None
@@ -83,8 +85,8 @@ def boot(root: Path = Path("/")) -> Boot | None:
 
 
 def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
-    """What several services of one host say of it: the first, with the scratch directory, the
-    network and the GPUs of the one that has any."""
+    """Return one inventory from several services of a host: the first, with the scratch directory,
+    the network and the GPUs of the service that has them."""
     place = next((one.scratch for one in seen if one.scratch is not None), None)
     network = next((one.network for one in seen if one.network is not None), None)
     found = next((one.gpus for one in seen if one.gpus is not None), None)
@@ -92,7 +94,7 @@ def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
 
 
 def _machine(root: Path) -> str | None:
-    """A hash of the machine id, which itself is meant to stay on the machine: machine-id(5)."""
+    """Return a hash of the machine id, which itself should not leave the machine: machine-id(5)."""
     machine_id = read_text(root / "etc/machine-id")
     if machine_id is None:
         return None
@@ -104,7 +106,7 @@ def _hash(identity: str) -> str:
 
 
 def _firmware(root: Path) -> str | None:
-    """What the BIOS says of itself: `SeaBIOS 1.16.3 of 04/01/2014`."""
+    """Return the BIOS in words, such as `SeaBIOS 1.16.3 of 04/01/2014`."""
     parts = (read_text(root / f"sys/class/dmi/id/bios_{part}") for part in ("vendor", "version"))
     name = " ".join(part for part in parts if part)
     date = read_text(root / "sys/class/dmi/id/bios_date")
@@ -118,7 +120,7 @@ def _distribution(root: Path) -> str | None:
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
-    """The fields of the first processor."""
+    """Return the fields of the first processor."""
     text = read_text(root / "proc/cpuinfo") or ""
     fields = {}
     for line in text.split("\n\n")[0].splitlines():
@@ -160,13 +162,14 @@ def _cpu(root: Path, fields: dict[str, str]) -> Cpu:
 
 
 def cpu_directories(root: Path) -> list[Path]:
-    """The sysfs directories of the online CPUs; one without a topology is offline."""
+    """Return the sysfs directories of the online CPUs; an offline CPU has no topology."""
     directories = (root / "sys/devices/system/cpu").glob("cpu[0-9]*")
     return sorted(path for path in directories if (path / "topology").is_dir())
 
 
 def _caches(root: Path) -> tuple[Cache, ...]:
-    """One entry for each level, type and size; an instance is known by who shares it."""
+    """Return one entry for each level, type and size. An instance is identified by the CPUs that
+    share it."""
     seen: dict[tuple[int, str, int | None, int | None], set[str]] = {}
     for cpu in cpu_directories(root):
         for index in sorted((cpu / "cache").glob("index[0-9]*")):
@@ -244,8 +247,8 @@ def _virtualisation(root: Path, fields: dict[str, str]) -> Virtualisation:
 
 
 def _container(root: Path) -> str | None:
-    """What marks a container. A virtual machine made from a container's image has its files, but
-    only the first namespaces."""
+    """Return the evidence for a container, or None. A virtual machine made from a container's image
+    has its files, but runs in the first namespaces."""
     for mark, kind in _CONTAINER_MARKS:
         if (root / mark).exists() and not _in_first_namespaces(root):
             return kind
@@ -254,7 +257,7 @@ def _container(root: Path) -> str | None:
 
 
 def _in_first_namespaces(root: Path) -> bool:
-    """Whether this process lives in the namespaces the kernel started with."""
+    """Whether this process runs in the namespaces that the kernel started with."""
     try:
         return all(
             str((root / "proc/self/ns" / name).readlink()) == f"{name}:[{number}]"
@@ -265,7 +268,7 @@ def _in_first_namespaces(root: Path) -> bool:
 
 
 def _cgroup(root: Path) -> CgroupLimits:
-    """The limits of this process's own groups and of every group above them."""
+    """Return the limits of this process's own groups and of every group above them."""
     version = cgroup_version(root)
     cpuset = "cpuset.cpus.effective" if version == 2 else "cpuset.effective_cpus"
     return CgroupLimits(
@@ -277,7 +280,7 @@ def _cgroup(root: Path) -> CgroupLimits:
 
 
 def cgroup_version(root: Path) -> int | None:
-    """1 or 2: which hierarchy has the controllers; None without control groups."""
+    """Return 1 or 2, the hierarchy that has the controllers, or None without control groups."""
     base = root / "sys/fs/cgroup"
     if (base / "cgroup.controllers").exists():
         return 2
@@ -286,7 +289,7 @@ def cgroup_version(root: Path) -> int | None:
 
 
 def cgroup_groups(root: Path, controller: str) -> list[Path]:
-    """This process's group for a controller and those above it, innermost first."""
+    """Return this process's group for a controller and those above it, innermost first."""
     base = root / "sys/fs/cgroup"
     paths = _cgroup_paths(read_text(root / "proc/self/cgroup") or "")
     if cgroup_version(root) == 2:
@@ -295,19 +298,19 @@ def cgroup_groups(root: Path, controller: str) -> list[Path]:
 
 
 def quota_of(group: Path) -> float | None:
-    """The CPU quota of one group, in CPUs; None without one."""
+    """Return the CPU quota of one group, in CPUs, or None without one."""
     quota = _v2_quota(group)
     return _v1_quota(group) if quota is None else quota
 
 
 def memory_limit_of(group: Path) -> int | None:
-    """The memory limit of one group, in bytes; None without one."""
+    """Return the memory limit of one group, in bytes, or None without one."""
     limit = read_number(group / "memory.max")
     return _v1_memory(group) if limit is None else limit
 
 
 def _cgroup_paths(text: str) -> dict[str, str]:
-    """Path by controller; the v2 hierarchy has the empty name. See cgroups(7)."""
+    """Return the path by controller; the v2 hierarchy has the empty name. See cgroups(7)."""
     paths = {}
     for line in text.splitlines():
         _, _, rest = line.partition(":")
@@ -317,8 +320,8 @@ def _cgroup_paths(text: str) -> dict[str, str]:
 
 
 def _upwards(base: Path, path: str) -> list[Path]:
-    """The group and those above it, innermost first. Inside a container the path may not exist;
-    then only what is mounted counts."""
+    """Return the group and those above it, innermost first. Inside a container the path may not
+    exist; then only what is mounted counts."""
     group = base / path.lstrip("/")
     groups = [group, *group.parents]
     return [one for one in groups if one == base or base in one.parents]

@@ -1,12 +1,12 @@
-"""One run at a time on a host: a lock file that everything of ours on this host takes.
+"""One run at a time on a host: a lock file that all programs of hostbench on this host take.
 
-The lock belongs to the open file, and the programs inherit its descriptor: it is held until the
-last of them is gone, even when the process that took it was killed.
+The lock belongs to the open file, and the programs inherit its descriptor. So it is held until the
+last of them has ended, even when the process that took it was killed.
 
-The file says who holds it, and the highest fence that was ever presented here: a number that grows
-with every job of the stack. A request with a lower fence is refused; one with a higher fence than
-the holder's ends the holder. Possession is flock(2) on the file; changes of its content happen
-under an open file description lock of fcntl(2), which is a lock of its own.
+The file names the holder and the highest fence ever presented on this host. A fence is a number
+that grows with every job of the stack. A request with a lower fence is refused; one with a higher
+fence than the holder's ends the holder. Possession is flock(2) on the file. Changes of its content
+happen under an open file description lock of fcntl(2), which is a separate lock.
 """
 
 import contextlib
@@ -36,27 +36,27 @@ CONTENT_BYTES_MOST = 4096
 NUMBER_MOST = 2**62
 HOLDER_CHARACTERS_MOST = 200
 RETRY_S = 0.2
-# A service that looks whether the lock is free has it for some microseconds.
+# A service that checks whether the lock is free holds it for some microseconds.
 LOOK_S_MOST = 0.05
 HELD_BY_CHARACTERS_MOST = 500
-# Changes of the content take microseconds; one that takes longer is stopped or malicious.
+# Changes of the content take microseconds; a process that needs longer is stopped or malicious.
 CONTENT_WAIT_S = 2.0
 PEEKS_MOST = 10
 CONTENT_RETRY_S = 0.005
-# How often a trial looks for a higher fence, how long it may then take to end (a peer's supervisor
-# has the longest grace), and how often the one that waits for it tries.
+# How often a trial checks for a higher fence, how long it may then take to end (a peer's supervisor
+# has the longest grace), and how often the waiting process retries.
 FENCE_LOOK_S = 0.5
 PREEMPT_S_MOST = 12.0
 PREEMPT_RETRY_S = 0.02
 # Anybody on this host may run a benchmark, so anybody may take the lock.
 MODE = 0o666
-# Without following a link or waiting at a pipe that another user may have put there.
+# Do not follow a link or wait at a pipe that another user may have put there.
 _SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def lock_path() -> Path:
-    """HOSTBENCH_LOCK, else /run/lock/hostbench.lock where that can be, else in the temporary
-    directory."""
+    """Return HOSTBENCH_LOCK, else /run/lock/hostbench.lock if that is possible, else a file in the
+    temporary directory."""
     given = os.environ.get("HOSTBENCH_LOCK")
     if given:
         return Path(given)
@@ -67,8 +67,11 @@ def lock_path() -> Path:
 
 
 class HostBusyError(BusyError):
-    """Another process holds the lock; `holder` is its entry in the file, as far as that makes
-    sense: job, pid, user, since_unix_s, and of a service's trial service, host and fence."""
+    """Another process holds the lock.
+
+    `holder` has the valid fields of its entry in the file: job, pid, user, since_unix_s, and for a
+    service's trial also service, host and fence.
+    """
 
     def __init__(self, message: str, holder: dict[str, str | int | float]) -> None:
         super().__init__(message)
@@ -76,7 +79,7 @@ class HostBusyError(BusyError):
 
 
 class StaleFenceError(HostbenchError):
-    """A job with a higher fence has been here: this one has lost the host."""
+    """A job with a higher fence was here, so this job has lost the host."""
 
     def __init__(self, fence: int, highest: int, path: Path) -> None:
         super().__init__(
@@ -88,7 +91,8 @@ class StaleFenceError(HostbenchError):
 
 @dataclass(frozen=True)
 class Claim:
-    """Who wants the lock for one trial. `fence` None: a trial by hand, which pre-empts no other."""
+    """A request for the lock for one trial. `fence` None: a trial by hand, which pre-empts no other
+    trial."""
 
     job: str
     service: str
@@ -97,17 +101,17 @@ class Claim:
 
 
 class HostLock:
-    """The lock, not yet taken. `descriptor` is what the programs inherit."""
+    """The lock, not yet taken. The programs inherit `descriptor`."""
 
     def __init__(self, path: Path) -> None:
-        """Open the lock file. Raise ResourceError when that cannot be."""
+        """Open the lock file. Raise ResourceError when that fails."""
         self.path = path
         self.descriptor = _open(path)
 
     def take(self, wait_s: float, interrupt: Interrupt) -> None:
         """Take the lock; wait up to `wait_s` for another run to end.
 
-        Raise BusyError naming the holder, or Interrupted.
+        Raise BusyError, which names the holder, or Interrupted.
         """
         deadline_s = time.monotonic() + max(wait_s, LOOK_S_MOST)
         while not self._try():
@@ -129,18 +133,18 @@ class HostLock:
         return True
 
     def read(self) -> dict[str, Any]:
-        """What the file says; empty when it says nothing that can be read."""
+        """Return the content of the file; empty if it is not readable."""
         return _content(self.descriptor)
 
     def fence(self) -> int:
-        """The highest fence that was presented on this host; 0: none yet."""
+        """Return the highest fence presented on this host; 0: none yet."""
         return _fence(self.read()) or 0
 
     def claim(self, claim: Claim, interrupt: Interrupt) -> None:
-        """Take the lock for a trial and name its holder. A holder with a lower fence is told to
-        end by writing the higher one into the file, and waited for.
+        """Take the lock for a trial and name its holder.
 
-        Raise StaleFenceError, HostBusyError, ResourceError or Interrupted.
+        To end a holder with a lower fence, write the higher one into the file, and wait. Raise
+        StaleFenceError, HostBusyError, ResourceError or Interrupted.
         """
         deadline_s = time.monotonic() + PREEMPT_S_MOST
         while True:
@@ -157,8 +161,8 @@ class HostLock:
             interrupt.wait(PREEMPT_RETRY_S)
 
     def _claimed(self, claim: Claim) -> dict[str, Any] | None:
-        """One attempt, while nobody else changes the content: None when the lock is ours, else who
-        holds it."""
+        """Try once, while nobody else changes the content. Return None when the lock is ours, else
+        the holder."""
         content = self.read()
         highest = _fence(content) or 0
         if claim.fence is not None and claim.fence < highest:
@@ -174,14 +178,14 @@ class HostLock:
         return holder
 
     def name_holder(self, job: str) -> None:
-        """Say in the file who holds it, and leave alone whatever else stands in the file."""
-        # The name of the holder is for people: without it the lock itself is held all the same.
+        """Write the holder into the file; leave the rest of its content unchanged."""
+        # The holder's name is for people: the lock is held even without it.
         with contextlib.suppress(ResourceError), self._changing():
             self._write(self.read() | {"holder": _named(job)}, needed=False)
 
     def note_left(self) -> None:
-        """Say in the file that its holder lets go: whoever takes the lock next may give no name.
-        The fence stays for the one that pre-empts that holder."""
+        """Write into the file that its holder lets go, because the next process may write no name.
+        The fence stays for the job that pre-empts that holder."""
         with contextlib.suppress(ResourceError), self._changing():
             content = self.read()
             if isinstance(holder := content.get("holder"), dict):
@@ -189,7 +193,7 @@ class HostLock:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Hold the content lock, unless the file is another user's and may only be read. Raise
+        """Hold the content lock, unless the file is another user's and read-only. Raise
         ResourceError when another process keeps it too long."""
         deadline_s = time.monotonic() + CONTENT_WAIT_S
         while not self._try_content():
@@ -209,16 +213,16 @@ class HostLock:
         try:
             fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
         except OSError as error:
-            # EBADF: open for reading only. Then nothing can be written either.
+            # EBADF: open for reading only, so nothing can be written anyway.
             return error.errno not in (errno.EAGAIN, errno.EACCES)
         return True
 
     def _write(self, content: dict[str, Any], needed: bool) -> None:
-        """Replace the content. Where the file is another user's and may not be written, or the
-        disk is full: raises ResourceError when that is `needed`."""
+        """Replace the content. If the file is another user's and read-only, or the disk is full,
+        raise ResourceError when `needed`."""
         text = _text(content)
         try:
-            # First over the old text and then cut: who reads meanwhile finds the old or the new
+            # Overwrite the old text first and cut it afterwards: a reader finds the old or the new
             # content, and a full disk leaves the old one.
             size = min(os.fstat(self.descriptor).st_size, CONTENT_BYTES_MOST)
             os.pwrite(self.descriptor, text.ljust(size), 0)
@@ -231,8 +235,11 @@ class HostLock:
                 ) from None
 
     def held_outside(self) -> str | None:
-        """Name who has the lock and is no trial of a job: a run by hand, or any process. None: the
-        lock is free or a job's. Takes the lock where it is free."""
+        """Return who holds the lock without being a trial of a job: a run by hand, or any process.
+        Return None if the lock is free or a job's.
+
+        This takes the lock if it is free.
+        """
         if self._try():
             return None
         holder = self.read().get("holder")
@@ -253,13 +260,13 @@ class HostLock:
         )
 
     def close(self) -> None:
-        """Let go of the lock, unless a program still holds it too."""
+        """Release the lock, unless a program still holds it, too."""
         os.close(self.descriptor)
 
 
 def check_lock(path: Path) -> None:
-    """Make the lock file where it is missing. Raise ResourceError when it could not be taken, or
-    no fence written into it."""
+    """Create the lock file if it is missing. Raise ResourceError if it could not be taken, or if no
+    fence could be written into it."""
     with contextlib.closing(HostLock(path)) as lock:
         if fcntl.fcntl(lock.descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
             raise ResourceError(
@@ -269,11 +276,11 @@ def check_lock(path: Path) -> None:
 
 
 def peek(path: Path) -> dict[str, Any]:
-    """What the lock file says, read without making it or touching the lock."""
+    """Return the content of the lock file, without creating it or touching the lock."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | _SAFELY)
         try:
-            # A file system may show a text that is half replaced: that one is no text.
+            # A file system may show a half-replaced text, which is not valid.
             found = (_content(descriptor) for _ in range(PEEKS_MOST))
             return next((content for content in found if content), {})
         finally:
@@ -282,19 +289,19 @@ def peek(path: Path) -> dict[str, Any]:
 
 
 def held_outside(path: Path) -> str | None:
-    """Name who has this host and is no trial of a job; None: nobody."""
+    """Return who holds this host without being a trial of a job, or None."""
     with contextlib.suppress(ResourceError), contextlib.closing(HostLock(path)) as lock:
         return lock.held_outside()
     return None
 
 
 def fence_of(path: Path) -> int:
-    """The highest fence that was presented on this host; 0: none yet."""
+    """Return the highest fence presented on this host; 0: none yet."""
     return _fence(peek(path)) or 0
 
 
 def _content(descriptor: int) -> dict[str, Any]:
-    # Anybody may write into the file, brackets in brackets too.
+    # Anybody may write into the file, even deeply nested brackets.
     with contextlib.suppress(OSError, ValueError, RecursionError):
         content = json.loads(os.pread(descriptor, CONTENT_BYTES_MOST, 0))
         if isinstance(content, dict):
@@ -303,7 +310,7 @@ def _content(descriptor: int) -> dict[str, Any]:
 
 
 def _text(content: dict[str, Any]) -> bytes:
-    """What stands in the file then: all of it, or less where all is too much."""
+    """Return the text to write: the whole content, or only fence and holder if it is too long."""
     for names in (list(content), ["fence", "holder"]):
         with contextlib.suppress(RecursionError):
             text = _line({name: content[name] for name in names if name in content})
@@ -317,8 +324,8 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def holder_text(holder: object) -> str | None:
-    """`job 'x' of pid 7 (user 'y') since …`, or None when the file names nobody, or one who has let
-    go."""
+    """Return `job 'x' of pid 7 (user 'y') since …`, or None when the file names nobody, or a holder
+    that has let go."""
     if not isinstance(holder, dict) or holder.get("left"):
         return None
     service = holder.get("service")
@@ -339,7 +346,8 @@ def _holder(claim: Claim) -> dict[str, Any]:
 
 
 def _fence(holder_or_content: dict[str, Any]) -> int | None:
-    """Anybody may write into the file: whatever is no fence counts as none."""
+    """Return the fence, or None: anybody may write into the file, so an invalid value counts as
+    none."""
     fence = holder_or_content.get("fence")
     known = isinstance(fence, int) and not isinstance(fence, bool) and 0 <= fence <= FENCE_MOST
     return fence if known else None
@@ -348,7 +356,7 @@ def _fence(holder_or_content: dict[str, Any]) -> int | None:
 def _valid_fields(holder: dict[str, Any]) -> dict[str, str | int | float]:
     """Return the fields of the holder that have the expected type, shortened."""
     texts = {
-        # A lone surrogate is a character that no answer could be encoded with.
+        # A lone surrogate could not be encoded in an answer.
         name: value[:HOLDER_CHARACTERS_MOST].encode("utf-8", "replace").decode()
         for name in ("job", "user", "service", "host")
         if isinstance(value := holder.get(name), str)
@@ -362,18 +370,18 @@ def _valid_fields(holder: dict[str, Any]) -> dict[str, str | int | float]:
 
 
 def _outranks(fence: int | None, holder: dict[str, Any]) -> bool:
-    """Whether `fence` ends the holder: an embedded run has none and is never ended."""
+    """Whether `fence` ends the holder. A run by hand has no fence and is never ended."""
     theirs = _fence(holder)
     return fence is not None and theirs is not None and theirs < fence
 
 
 def _whole_file(kind: int) -> bytes:
-    """struct flock of fcntl(2): type, whence, start, length (0: to the end), pid (none)."""
+    """Return struct flock of fcntl(2): type, whence, start, length (0: to the end), pid (none)."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0)
 
 
 def _since(unix_s: object) -> str:
-    """Anybody may write into the file, so the time in it may be anything."""
+    """Return the time in words; anybody may write into the file, so it may have any form."""
     with contextlib.suppress(ValueError, TypeError, OverflowError, OSError):
         if isinstance(unix_s, int | float):
             return f" since {datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -402,7 +410,7 @@ def _user() -> str:
 
 
 def _open(path: Path) -> int:
-    """Open or make the file. Raise ResourceError."""
+    """Open the file, or create it. Raise ResourceError."""
     try:
         descriptor = _open_or_make(path, _SAFELY)
     except OSError as error:
@@ -422,11 +430,11 @@ def _open(path: Path) -> int:
 def _open_or_make(path: Path, flags: int) -> int:
     for _ in range(3):
         try:
-            # Without O_CREAT: in a sticky directory fs.protected_regular refuses to "create"
-            # a file that exists and belongs to another user.
+            # Without O_CREAT: in a sticky directory, fs.protected_regular refuses to "create" a
+            # file that exists and belongs to another user.
             return os.open(path, os.O_RDWR | flags)
         except PermissionError:
-            # Enough for the lock itself, not for naming the holder.
+            # Enough for the lock itself, but not for the holder's name.
             return os.open(path, os.O_RDONLY | flags)
         except FileNotFoundError:
             with contextlib.suppress(FileExistsError):

@@ -27,7 +27,7 @@ _POOLS = "sys/kernel/mm/hugepages"
 
 
 def memory(root: Path, virtualisation: Virtualisation) -> Memory:
-    """What memory the host has. Raise UsageError, see user_bandwidth()."""
+    """Return the memory of the host. Raise UsageError; see user_bandwidth()."""
     found = read_channels(root, virtualisation)
     return Memory(
         nodes=_nodes(root),
@@ -66,7 +66,7 @@ def _node(directory: Path) -> NumaNode:
 
 
 def _library_cache_bytes() -> int | None:
-    """The larger of levels 3 and 4, else level 2, as the benchmark programs take it."""
+    """Return the larger of levels 3 and 4, else level 2, as the benchmark programs do."""
     for names in _LIBRARY_CACHES:
         try:
             size = max(os.sysconf(name) for name in names)
@@ -78,7 +78,7 @@ def _library_cache_bytes() -> int | None:
 
 
 def _chosen(text: str | None) -> str | None:
-    """`madvise` of `always [madvise] never`."""
+    """Return `madvise` from `always [madvise] never`."""
     match = re.search(r"\[([\w+]+)\]", text or "")
     return match[1] if match else None
 
@@ -96,7 +96,7 @@ def _pools(root: Path) -> tuple[HugePagePool, ...]:
 
 TABLE = "sys/firmware/dmi/tables/DMI"
 REMEDY = "set the bandwidth with HOSTBENCH_MEMORY_BANDWIDTH in byte/s"
-# More than this in front of one channel no board has: then letters do not stand for channels.
+# No board has more sockets for one channel than this; with more, letters do not stand for channels.
 SOCKETS_A_CHANNEL_MOST = 3
 WIDTHS_BITS = range(8, 1025, 8)
 SPEEDS = (1e8, 1e11)
@@ -113,13 +113,13 @@ _LETTER = re.compile(
 
 
 class Unknown(Exception):
-    """Why the channels are not known, in one line."""
+    """Why the channels are unknown, in one line."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The populated channels and where that is from; or why that is unknown. `wired`: how many
-    channels there could be."""
+    """The populated channels and where they were read; or why they are unknown. `wired`: how many
+    channels the board has."""
 
     channels: tuple[Channels, ...] | None = None
     source: str | None = None
@@ -128,7 +128,7 @@ class Found:
 
 
 def read_channels(root: Path, virtualisation: Virtualisation) -> Found:
-    """The memory channels of the host whose files are below `root`."""
+    """Return the memory channels of the host whose files are below `root`."""
     try:
         _refuse_virtual(virtualisation)
         devices = _devices(root)
@@ -143,7 +143,8 @@ def _refuse_virtual(virtualisation: Virtualisation) -> None:
 
 
 def _devices(root: Path) -> list[MemoryDevice]:
-    """All devices, of which some are populated, and these are plausible."""
+    """Return all devices, if some are populated and these are plausible. Raise Unknown
+    otherwise."""
     devices = _parsed(root / TABLE)
     populated = [device for device in devices if device.is_populated]
     if not populated:
@@ -171,7 +172,7 @@ def _parsed(path: Path) -> list[MemoryDevice]:
 
 
 def _by_names(devices: Sequence[MemoryDevice]) -> Found | None:
-    """Channels by the names of the sockets; None when these do not tell."""
+    """Return channels by the names of the sockets, or None when the names do not show them."""
     names = [_channel_name(device) for device in devices]
     if None in names:
         names = _lettered(devices)
@@ -188,7 +189,7 @@ def _by_names(devices: Sequence[MemoryDevice]) -> Found | None:
 
 
 def _channel_name(device: MemoryDevice) -> str | None:
-    """What all devices of one channel have in common: `P0 CHANNEL A`."""
+    """Return what all devices of one channel have in common, such as `P0 CHANNEL A`."""
     for label, other in ((device.bank, device.locator), (device.locator, device.bank)):
         match = _CHANNEL.match(label)
         if match:
@@ -199,8 +200,8 @@ def _channel_name(device: MemoryDevice) -> str | None:
 
 
 def _lettered(devices: Iterable[MemoryDevice]) -> list[str | None]:
-    """Channels of sockets such as P1-DIMMA1, whose letter is the channel, unless so many stand
-    in front of one letter that it must be the processor (A1 to A16)."""
+    """Return the channels of sockets such as P1-DIMMA1, whose letter is the channel. With too many
+    sockets for one letter, the letter must be the processor (A1 to A16)."""
     matches = [_LETTER.fullmatch(device.locator) for device in devices]
     names = [match and match[1].upper() for match in matches]
     crowded = any(count > SOCKETS_A_CHANNEL_MOST for count in Counter(names).values())
@@ -208,7 +209,7 @@ def _lettered(devices: Iterable[MemoryDevice]) -> list[str | None]:
 
 
 def _by_controllers(root: Path, devices: Sequence[MemoryDevice]) -> Found:
-    """Channels by the kernel's memory controllers, when all devices are alike."""
+    """Return channels by the kernel's memory controllers, if all devices are alike."""
     populated = [device for device in devices if device.is_populated]
     places = {
         (place.parent.parent.name, _channel_of(read_text(place) or ""))
@@ -230,13 +231,13 @@ def _by_controllers(root: Path, devices: Sequence[MemoryDevice]) -> Found:
 
 
 def _channel_of(location: str) -> str | None:
-    """`branch 0 channel 1` of `branch 0 channel 1 slot 0`."""
+    """Return `branch 0 channel 1` from `branch 0 channel 1 slot 0`."""
     words = re.findall(r"(?:branch|channel) \d+", location)
     return " ".join(words) if words and words[-1].startswith("channel") else None
 
 
 def _kind(sharing: Sequence[MemoryDevice]) -> tuple[float, int]:
-    """Speed and width of a channel: its devices run at the speed of the slowest."""
+    """Return the speed and width of a channel: all its devices run at the speed of the slowest."""
     speeds = [device.transfers_per_second or 0.0 for device in sharing]
     return min(speeds), max(device.width_bits or 0 for device in sharing)
 

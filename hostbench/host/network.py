@@ -1,6 +1,5 @@
-"""The network interfaces of this host, for the inventory, and what the user knows of the path that
-leads away from it. What cannot be read is None, never an error.
-"""
+"""The network interfaces of this host, and the user's rating of the path to other hosts, for the
+inventory. What cannot be read is None, never an error."""
 
 import re
 from dataclasses import dataclass
@@ -17,13 +16,13 @@ BANDWIDTH = Rating(
     most=1e15,
     example="1.17e9, the payload of 10 Gbit/s",
 )
-# A host of containers has hundreds, of which each trial uses one.
+# A host of containers has hundreds of interfaces, and each trial uses one.
 INTERFACES_MOST = 64
 # include/uapi/linux/if_arp.h
 _TYPES = {1: "ethernet", 32: "infiniband", 772: "loopback"}
-# Buses that a hypervisor makes; by the name of the device's subsystem.
+# Buses that a hypervisor makes, by the name of the device's subsystem.
 _PARAVIRTUAL = {"virtio": "virtio", "vmbus": "hyperv", "xen": "xen"}
-# Kinds that a directory or a file of theirs tells; a driver need not name its kind.
+# Kinds that a directory or a file of the interface shows; a driver need not name its kind.
 _MARKS = {
     "bridge": "bridge",
     "bonding": "bond",
@@ -44,7 +43,7 @@ class _Link:
 
 
 def network(root: Path, virtualisation: Virtualisation) -> Network:
-    """The interfaces of this process' network namespace, the physical ones first.
+    """Return the interfaces of this process's network namespace, the physical ones first.
 
     Raise UsageError when HOSTBENCH_NET_BANDWIDTH makes no sense.
     """
@@ -81,7 +80,8 @@ def _interface(name: str, path: Path, virtualisation: Virtualisation) -> Interfa
 
 
 def _bus(path: Path) -> str | None:
-    """What the interface's device hangs on; None: it has no device, software made it."""
+    """Return the bus of the interface's device, or None if it has no device because software made
+    it."""
     if not (path / "device").exists():
         return None
     return _target_name(path / "device/subsystem") or "unknown"
@@ -107,7 +107,8 @@ def _kind(path: Path, bus: str | None) -> str:
 
 
 def _is_veth(path: Path) -> bool:
-    """It names no kind, but it is linked with another interface that it does not lie on."""
+    """Whether an interface is a veth: it names no kind, but it is linked with another interface
+    that it does not lie on."""
     is_linked = read_number(path / "iflink") != read_number(path / "ifindex")
     return is_linked and not list(path.glob("lower_*"))
 

@@ -1,4 +1,4 @@
-"""The processes of this host and the CPU time that they have used."""
+"""The processes of this host and their CPU time."""
 
 import contextlib
 import os
@@ -11,22 +11,23 @@ from pathlib import Path
 from hostbench.base.cpu_times import parse_cpu_times
 from hostbench.model.events import DiskUse, DiskUser, OtherGroup, OtherProcesses, OthersEvent
 
-# proc_pid_stat(5), counted from behind the command.
+# proc_pid_stat(5), counted from after the command.
 _PARENT, _FLAGS, _USER, _SYSTEM, _STARTED = 1, 6, 11, 12, 19
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
-# The kernel numbers its first namespace of processes so (PROC_PID_INIT_INO, proc_ns.h).
+# The kernel's number of its first PID namespace (PROC_PID_INIT_INO, proc_ns.h).
 _FIRST_NAMESPACE = "pid:[4026531836]"
 BUSIEST_SHOWN = 3
 # A process below this share of a CPU explains nothing.
 BUSY_RATIO_LEAST = 0.01
-# What getrusage(2) counts blocks of.
+# The size of the blocks that getrusage(2) counts.
 _BLOCK_BYTES = 512
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process at one moment: CPU time in seconds, of all its threads, of that in its own code,
-    and what it has read from disks and written to them, None: unknown, or not asked for."""
+    """One process at one moment: the CPU time in seconds of all its threads, the part in its own
+    code, and the bytes it has read from disks and written to them; None: unknown, or not
+    requested."""
 
     pid: int
     command: str
@@ -48,7 +49,7 @@ class Process:
         return self.user_s if earlier is None else max(0.0, self.user_s - earlier.user_s)
 
     def moved_since(self, before: Mapping[int, "Process"]) -> int:
-        """Return what it moved to and from disks since then; 0 where that is unknown."""
+        """Return the bytes it moved to and from disks since then; 0 if unknown."""
         earlier = self._earlier(before)
         known = 0 if earlier is None else earlier.disk_bytes or 0
         return max(0, (self.disk_bytes or 0) - known)
@@ -59,7 +60,7 @@ class Process:
 
 
 def read_processes(proc: Path, *, disks: bool = False) -> dict[int, Process]:
-    """Return every process by its id, with its use of `disks` if asked for; those that end
+    """Return every process by its id, with its use of `disks` if requested. Processes that end
     meanwhile are left out."""
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     found = {}
@@ -68,7 +69,7 @@ def read_processes(proc: Path, *, disks: bool = False) -> dict[int, Process]:
             text = (entry / "stat").read_text(errors="replace")
         except OSError:
             continue
-        # The command stands in parentheses and may hold any character.
+        # The command is in parentheses and may contain any character.
         head, _, rest = text.rpartition(")")
         fields = rest.split()
         pid = int(entry.name)
@@ -86,7 +87,8 @@ def read_processes(proc: Path, *, disks: bool = False) -> dict[int, Process]:
 
 
 def _disk_bytes(entry: Path) -> int | None:
-    """Of one process, as proc_pid_io(5) has it; None for those of other users."""
+    """Return the disk bytes of one process, as in proc_pid_io(5), or None for processes of other
+    users."""
     try:
         counts = dict(line.split(": ") for line in (entry / "io").read_text().splitlines())
     except OSError:
@@ -94,7 +96,7 @@ def _disk_bytes(entry: Path) -> int | None:
     return int(counts["read_bytes"]) + int(counts["write_bytes"])
 
 
-# Milliseconds since the start of the kernel; Intel's CPUs have them (kernel 5.6).
+# Milliseconds since the kernel started; on Intel's CPUs (kernel 5.6).
 _HELD_TIMES = (
     "cpu[0-9]*/thermal_throttle/core_throttle_total_time_ms",
     "cpu[0-9]*/thermal_throttle/package_throttle_total_time_ms",
@@ -115,7 +117,8 @@ class _Reading:
 
 
 class OthersMeter:
-    """Measures from here on what others than this process and its descendants take of the CPUs."""
+    """Measures, from its creation on, what processes other than this one and its descendants take
+    of the CPUs."""
 
     def __init__(
         self,
@@ -124,15 +127,15 @@ class OthersMeter:
         *,
         disks: bool = False,
     ) -> None:
-        """`proc` and `cpus` stand for the kernel's files in tests. `disks`: measure what is moved
-        to and from disks, too."""
+        """`proc` and `cpus` stand for the kernel's files in tests. `disks`: also measure what is
+        moved to and from disks."""
         self._proc = proc
         self._disks = disks
         self._held_times = [path for pattern in _HELD_TIMES for path in cpus.glob(pattern)]
         self._before = self._read()
 
     def taken(self) -> OthersEvent:
-        """Return what they have taken since."""
+        """Return what they have taken since the creation."""
         before, now = self._before, self._read()
         elapsed_s = max(1e-9, now.at_s - before.at_s)
         ours = _descendants(os.getpid(), now.processes.values())
@@ -231,8 +234,8 @@ class OthersMeter:
 
 
 def control_group(proc: Path, pid: int) -> str | None:
-    """Return the path of a process's control group, of version 2 or else that of version 1 that
-    counts CPU time; None for the root of all, and if the kernel does not tell."""
+    """Return the path of a process's control group: of version 2, else the one of version 1 that
+    counts CPU time. Return None for the root group, and if the kernel does not report it."""
     try:
         lines = (proc / str(pid) / "cgroup").read_text().splitlines()
     except OSError:
@@ -254,7 +257,8 @@ def _busiest(
     groups: Mapping[int, str | None],
     least_s: float,
 ) -> tuple[OtherProcesses, ...]:
-    """Return those that used at least `least_s`, of one name together: a load has many workers."""
+    """Return the processes that used at least `least_s`, those of one name added up: a load has
+    many workers."""
     by_name: dict[tuple[str, bool], list[int]] = {}
     for one in processes:
         by_name.setdefault((one.command, one.kernel), []).append(one.pid)
@@ -279,8 +283,8 @@ def _busiest_group(
     groups: Mapping[int, str | None],
     least_s: float,
 ) -> OtherGroup | None:
-    """Return the control group that used most, at least `least_s`; None if one name of processes
-    did all of it, which then says more."""
+    """Return the control group that used most, at least `least_s`. Return None if processes of one
+    name did all of it: that name says more."""
     members: dict[str, list[Process]] = {}
     for one in processes:
         group = groups[one.pid]
@@ -307,8 +311,8 @@ def _descendants(of: int, processes: Iterable[Process]) -> set[int]:
 
 
 def _hides_processes(proc: Path) -> bool:
-    """Return whether there may be processes that `proc` does not list: those outside this
-    container, or of other users (hidepid)."""
+    """Whether there may be processes that `proc` does not list: those outside this container, or of
+    other users (hidepid)."""
     try:
         return str((proc / "self/ns/pid").readlink()) != _FIRST_NAMESPACE or not any(
             (proc / "1").iterdir()

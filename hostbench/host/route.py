@@ -1,4 +1,4 @@
-"""From which address and by which interface this host reaches another. Sends nothing."""
+"""The address and the interface by which this host reaches another. Sends nothing."""
 
 import contextlib
 import ipaddress
@@ -20,12 +20,12 @@ _ANSWER_S_MOST = 1.0
 
 
 def family_of(address: str) -> socket.AddressFamily:
-    """AF_INET or AF_INET6."""
+    """Return AF_INET or AF_INET6."""
     return socket.AF_INET if ipaddress.ip_address(address).version == 4 else socket.AF_INET6
 
 
 def source_address(to: str) -> str:
-    """The address that packets to `to` come from. Raise UsageError when there is no way there."""
+    """Return the source address of packets to `to`. Raise UsageError without a route."""
     with socket.socket(family_of(to), socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((to, _ANY_PORT))
@@ -38,7 +38,8 @@ def source_address(to: str) -> str:
 
 
 def interface_towards(to: str) -> str | None:
-    """The interface that packets to `to` leave by; None: the kernel does not tell."""
+    """Return the interface that packets to `to` leave by, or None if the kernel does not report
+    it."""
     with contextlib.suppress(OSError, struct.error):
         index = _route_index(to)
         return None if index is None else socket.if_indextoname(index)
@@ -46,7 +47,7 @@ def interface_towards(to: str) -> str | None:
 
 
 def is_own_address(address: str) -> bool:
-    """Whether this host has it."""
+    """Whether this host has the address."""
     with socket.socket(family_of(address), socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0))
@@ -56,7 +57,7 @@ def is_own_address(address: str) -> bool:
 
 
 def _route_index(to: str) -> int | None:
-    """The number of the interface, by RTM_GETROUTE: rtnetlink(7)."""
+    """Return the number of the interface, by RTM_GETROUTE: rtnetlink(7)."""
     packed = ipaddress.ip_address(to).packed
     body = _RTMSG.pack(family_of(to), 8 * len(packed), 0, 0, 0, 0, 0, 0, 0)
     body += _ATTRIBUTE.pack(_ATTRIBUTE.size + len(packed), _RTA_DST) + packed

@@ -1,8 +1,8 @@
 """The scratch directory of disk workloads, and the unnamed file there that the trials of a job use.
 
-The file has no name from the moment it is made, so a killed process leaves nothing of it.
-The programs have the same rules for the directory: a figure of memory must not pass for one of a
-disk, and no other user may replace our file.
+The file has no name, so a killed process leaves nothing of it. The programs apply the same rules to
+the directory: a figure of memory must not pass for one of a disk, and no other user may replace our
+file.
 """
 
 import contextlib
@@ -20,21 +20,22 @@ from hostbench.base.files import read_text, whole_number
 from hostbench.model.table import Table, Workload
 
 VARIABLE = "HOSTBENCH_SCRATCH"
-# The parameter of scope host that takes the file's descriptor.
+# The parameter of scope host for the file's descriptor.
 PARAM = "scratch_fd"
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 ELSEWHERE = f"set {VARIABLE} to a directory on the disk to measure"
-# What open(2) says where the file system or the kernel has no unnamed files.
+# The errors of open(2) where the file system or the kernel has no unnamed files.
 _NO_TMPFILE = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
 
 
 def scratch_directory() -> Path:
-    """HOSTBENCH_SCRATCH, else a directory of this user in /var/tmp, which lasts and is on disk."""
+    """Return HOSTBENCH_SCRATCH, else a directory of this user in /var/tmp, which is persistent and
+    on disk."""
     return Path(os.environ.get(VARIABLE) or default_directory()).absolute()
 
 
 def default_directory() -> Path:
-    """The one that is made where none is given."""
+    """Return the directory that is created if none is given."""
     return Path(f"/var/tmp/hostbench-{os.geteuid()}")  # noqa: S108
 
 
@@ -44,45 +45,45 @@ def takes_scratch(workload: Workload | None) -> bool:
 
 
 def has_scratch(table: Table) -> bool:
-    """Whether some workload of a program works on the file."""
+    """Whether at least one workload of a program works on the file."""
     return any(takes_scratch(workload) for workload in table.workloads)
 
 
 class Scratch:
-    """The file of one job. It is made at its first use."""
+    """The file of one job, created at its first use."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
 
     @property
     def opened(self) -> int | None:
-        """The file, None before its first use."""
+        """The descriptor of the file, or None before its first use."""
         return self._descriptor
 
     def descriptor(self) -> int:
-        """The file. Raise ResourceError when there can be none."""
+        """Return the descriptor of the file. Raise ResourceError if it cannot be created."""
         if self._descriptor is None:
             self._descriptor = open_unnamed(scratch_directory())
         return self._descriptor
 
     def close(self) -> None:
-        """Let go of it: its space is free once no program has it open either. Safe to repeat."""
+        """Close the file. Its space is free once no program has it open either. Safe to repeat."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 def check_scratch() -> None:
-    """Make a file there and let go of it. Raise ResourceError."""
+    """Create a file there and close it. Raise ResourceError."""
     with contextlib.closing(Scratch()) as scratch:
         scratch.descriptor()
 
 
 def open_unnamed(path: Path) -> int:
-    """A new file without a name in directory `path`. Raise ResourceError."""
+    """Open a new nameless file in directory `path`. Raise ResourceError."""
     if path == default_directory():
         with contextlib.suppress(OSError):
-            path.mkdir(mode=0o700)  # what is wrong with it is said below
+            path.mkdir(mode=0o700)  # what is wrong is reported below
     directory = open_directory(path)
     try:
         return _open_file(path, directory)
@@ -91,7 +92,7 @@ def open_unnamed(path: Path) -> int:
 
 
 def open_directory(path: Path) -> int:
-    """The scratch directory, open. Raise ResourceError where it may not be one."""
+    """Open the scratch directory. Raise ResourceError if it is not suitable."""
     directory = _open_directory(path)
     reason = _refusal(directory)
     if reason is not None:
@@ -101,7 +102,7 @@ def open_directory(path: Path) -> int:
 
 
 def _refusal(directory: int) -> str | None:
-    """Why it may not be one, as the end of a sentence; None: it may."""
+    """Return why the directory is not suitable, as the end of a sentence, or None if it is."""
     kind = file_system_of(directory)
     if kind in MEMORY_FILE_SYSTEMS:
         return f"is in memory ({kind}), not on a disk"
@@ -113,7 +114,7 @@ def _refusal(directory: int) -> str | None:
 
 
 def file_system_of(descriptor: int) -> str | None:
-    """The type of the file system that an open file lies on; None: /proc does not tell."""
+    """Return the type of the file system of an open file, or None if /proc does not report it."""
     text = read_text(Path(f"/proc/self/fdinfo/{descriptor}")) or ""
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     number = whole_number(fields.get("mnt_id", "").strip())
@@ -153,10 +154,10 @@ def _open_file(path: Path, directory: int) -> int:
 
 
 def _unnamed(directory: int) -> int:
-    """A file that never had a name, else one that loses it at once. Raise OSError."""
+    """Open a file that never had a name, else one that loses it at once. Raise OSError."""
     flags = os.O_RDWR | os.O_EXCL | os.O_CLOEXEC
     try:
-        # With O_EXCL no process can give it a name later, either.
+        # With O_EXCL, no process can give it a name later.
         return os.open(".", flags | os.O_TMPFILE, 0o600, dir_fd=directory)
     except OSError as error:
         if error.errno not in _NO_TMPFILE:
@@ -173,8 +174,8 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """One line. `device` is MAJ:MIN; `inside` is the directory of the file system that is seen at
-    `point`, another one than / where that is bound there."""
+    """One line. `device` is MAJ:MIN. `inside` is the directory of the file system that is visible
+    at `point`: for a bind mount, not always /."""
 
     number: int
     device: str
@@ -185,7 +186,7 @@ class Mount:
 
 
 def parse_mounts(text: str) -> list[Mount]:
-    """The lines that are understood, in their order: later mounts cover earlier ones."""
+    """Return the valid lines in their order: later mounts cover earlier ones."""
     return [mount for line in text.splitlines() if (mount := _mount(line))]
 
 
@@ -200,7 +201,7 @@ def _mount(line: str) -> Mount | None:
 
 
 def mount_of(mounts: Iterable[Mount], place: Path) -> Mount | None:
-    """The mount that a directory lies on: the last of the longest mount points above it."""
+    """Return the mount of a directory: the last one of the longest mount point above it."""
     found: Mount | None = None
     for mount in mounts:
         if not place.is_relative_to(mount.point):
@@ -211,12 +212,12 @@ def mount_of(mounts: Iterable[Mount], place: Path) -> Mount | None:
 
 
 def mount_numbered(mounts: Sequence[Mount], number: int) -> Mount | None:
-    """The mount of this id, as fdinfo tells it of an open file."""
+    """Return the mount with this id, as fdinfo reports it for an open file."""
     return next((mount for mount in mounts if mount.number == number), None)
 
 
 def nearest(path: Path) -> Path:
-    """The directory itself, or the nearest one above it that exists already."""
+    """Return the directory itself, or the nearest existing one above it."""
     path = path.absolute()
     return next((one for one in (path, *path.parents) if _is_there(one)), Path("/"))
 
@@ -224,6 +225,6 @@ def nearest(path: Path) -> Path:
 def _is_there(path: Path) -> bool:
     try:
         path.stat()
-    except OSError:  # not there, or behind a directory we may not look into
+    except OSError:  # missing, or below a directory that we may not read
         return False
     return True

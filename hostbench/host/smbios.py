@@ -1,6 +1,7 @@
-"""Memory devices in the tables of SMBIOS (DSP0134), types 16 and 17. Pure: bytes in, devices out.
+"""Memory devices in the tables of SMBIOS (DSP0134), types 16 and 17. Pure functions: bytes in,
+devices out.
 
-What a table does not tell is None. A table that does not follow the standard is a SmbiosError.
+What a table does not state is None. A table that violates the standard raises SmbiosError.
 """
 
 import struct
@@ -10,19 +11,19 @@ from dataclasses import dataclass
 HEADER_BYTES = 4
 ARRAY, DEVICE, END = 16, 17, 127
 SYSTEM_MEMORY = 3
-# Memory types that are no DRAM: EEPROM, flash, ROM and its kin, logical non-volatile.
+# Memory types that are not DRAM: EEPROM, flash, ROM and the like, logical non-volatile.
 NO_DRAM = {8, 9, 10, 11, 12, 31}
 _UNKNOWN_WORD, _IN_EXTENDED = 0xFFFF, 0x7FFF
 _UNKNOWN_NAMES = {"", "not specified", "unknown", "to be filled by o.e.m."}
 
 
 class SmbiosError(Exception):
-    """The table is damaged; says where in one line."""
+    """The table is damaged; the message says where, in one line."""
 
 
 @dataclass(frozen=True)
 class Structure:
-    """One structure: `data` begins with its header, `strings` are counted from 1."""
+    """One structure. `data` begins with its header; `strings` are counted from 1."""
 
     kind: int
     handle: int
@@ -30,19 +31,19 @@ class Structure:
     strings: tuple[str, ...]
 
     def byte(self, offset: int) -> int | None:
-        """The byte at `offset`; None where the structure is of an older, shorter form."""
+        """Return the byte at `offset`, or None if the structure is of an older, shorter form."""
         return self._number("<B", offset)
 
     def word(self, offset: int) -> int | None:
-        """Two bytes, in the same way."""
+        """Return two bytes at `offset`, or None."""
         return self._number("<H", offset)
 
     def double_word(self, offset: int) -> int | None:
-        """Four bytes, in the same way."""
+        """Return four bytes at `offset`, or None."""
         return self._number("<I", offset)
 
     def string(self, offset: int) -> str:
-        """The string whose number stands at `offset`; empty when there is none."""
+        """Return the string with the number at `offset`; empty when there is none."""
         index = self.byte(offset) or 0
         return self.strings[index - 1] if 0 < index <= len(self.strings) else ""
 
@@ -55,10 +56,10 @@ class Structure:
 
 @dataclass(frozen=True)
 class MemoryDevice:
-    """A socket for memory, or memory that is soldered in; `size_bytes` 0: nothing is in it.
+    """A socket for memory, or soldered memory; `size_bytes` 0: it is empty.
 
-    `width_bits` is its data width, without error correction; `transfers_per_second` what the
-    firmware has configured, not what it is rated for.
+    `width_bits` is its data width, without error correction. `transfers_per_second` is what the
+    firmware has configured, not its rating.
     """
 
     locator: str
@@ -69,19 +70,19 @@ class MemoryDevice:
 
     @property
     def is_populated(self) -> bool:
-        """Whether there is memory in it."""
+        """Whether it holds memory."""
         return self.size_bytes != 0
 
     @property
     def name(self) -> str:
-        """As the board calls it."""
+        """The board's name for it."""
         return " ".join(word for word in (self.locator, self.bank) if word) or "without a name"
 
 
 def memory_devices(table: bytes) -> list[MemoryDevice]:
-    """The devices of the system's memory. Raise SmbiosError."""
+    """Return the devices of the system's memory. Raise SmbiosError."""
     found = list(structures(table))
-    # Of flash, video memory and the like, where a table says so.
+    # Arrays of flash, video memory and the like, if the table declares them.
     others = {one.handle for one in found if one.kind == ARRAY and one.byte(0x05) != SYSTEM_MEMORY}
     return [
         _device(one)
@@ -91,7 +92,8 @@ def memory_devices(table: bytes) -> list[MemoryDevice]:
 
 
 def structures(table: bytes) -> Iterator[Structure]:
-    """The structures in order, up to the one that says it is the last. Raise SmbiosError."""
+    """Yield the structures in order, up to the one that is marked as the last. Raise
+    SmbiosError."""
     at = 0
     while at < len(table):
         header = table[at : at + HEADER_BYTES]
@@ -108,7 +110,8 @@ def structures(table: bytes) -> Iterator[Structure]:
 
 
 def _strings(table: bytes, at: int) -> tuple[tuple[str, ...], int]:
-    """The strings behind a structure, and where the next one begins. Two zeros end them."""
+    """Return the strings after a structure, and where the next structure begins. Two zeros end the
+    strings."""
     end = table.find(b"\0\0", at)
     if end < 0:
         raise SmbiosError(f"the strings at byte {at} have no end")
@@ -141,12 +144,12 @@ def _size_bytes(one: Structure) -> int | None:
     if size == _IN_EXTENDED:
         extended = one.double_word(0x1C)
         return None if extended is None else (extended & 0x7FFFFFFF) << 20
-    # The highest bit: in KiB instead of MiB.
+    # The highest bit: the size is in KiB instead of MiB.
     return (size & 0x7FFF) << (10 if size & 0x8000 else 20)
 
 
 def _configured(one: Structure) -> float | None:
-    """In transfers per second; the table has millions of them."""
+    """Return transfers per second; the table has millions of them."""
     speed = one.word(0x20)
     if speed == _UNKNOWN_WORD:
         speed = (one.double_word(0x58) or 0) & 0x7FFFFFFF

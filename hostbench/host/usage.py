@@ -1,4 +1,4 @@
-"""What this process takes from the host while a trial runs."""
+"""What this process uses during a trial."""
 
 import contextlib
 import time
@@ -8,19 +8,20 @@ from hostbench.model.events import ProcessUsage
 
 
 class ProcessMeter:
-    """Measures this process from here on, all its threads and none of its children."""
+    """Measures this process from the meter's creation on: all its threads and none of its
+    children."""
 
     def __init__(self, component: str, proc: Path = Path("/proc")) -> None:
         """`component`: see ProcessUsage. `proc` stands for /proc in tests."""
         self._component = component
-        # Not of the process: to that the kernel adds what its children wrote, once they have ended.
+        # Per thread, not for the process: there the kernel adds what ended children wrote.
         self._threads = proc / "self/task"
         self._started_s = time.monotonic()
         self._cpu_s = time.process_time()
         self._written_bytes = self._written()
 
     def taken(self) -> ProcessUsage:
-        """What it has used since."""
+        """Return what the process has used since."""
         before, now = self._written_bytes, self._written()
         written_bytes = sum(written - before.get(thread, 0) for thread, written in now.items())
         return ProcessUsage(
@@ -32,11 +33,11 @@ class ProcessMeter:
         )
 
     def _written(self) -> dict[str, int]:
-        """`write_bytes` of proc_pid_io(5) by thread: what it sent towards storage. Empty where the
-        kernel does not tell."""
+        """Return `write_bytes` of proc_pid_io(5) by thread: what it sent towards storage. Empty if
+        the kernel does not report it."""
         written = {}
         for thread in self._threads.glob("*"):
-            # One may end at this moment.
+            # A thread may end at this moment.
             with contextlib.suppress(OSError):
                 for line in (thread / "io").read_text().splitlines():
                     name, _, number = line.partition(": ")

@@ -1,7 +1,7 @@
-"""A case: whether it needs another trial, its result, computed once from its trials, and its
-verdict's reasons in sentences.
+"""Decide whether a case needs another trial, compute its result once from its trials, and list the
+reasons of its verdict as sentences.
 
-Report, CSV, points and API read the figures that stand in the case's record.
+Report, CSV, points and API read the figures from the case's record.
 """
 
 import re
@@ -34,9 +34,9 @@ from hostbench.model.result import (
 )
 from hostbench.model.table import Metric, ParamMeaning
 
-# What a program replaces by the best it finds: a label says what that was.
+# A program replaces this value with the best one that it finds; a label names what it found.
 BEST = "best"
-# More paragraphs than these are grouped.
+# `grouped_reasons` is for more paragraphs than these.
 REASONS_SHOWN = 8
 
 
@@ -45,9 +45,11 @@ def first_choices(
     meanings: Iterable[ParamMeaning],
     trials: Sequence[TrialRecord],
 ) -> dict[str, ParamValue]:
-    """What words such as `best` became in the first of a case's trials, for the later ones: where
-    two choices are about equal each trial might take another, and they would not measure the
-    same."""
+    """Return what words such as `best` became in the first trial of a case, for its later trials.
+
+    Where two choices are about equal, each trial might choose another one, and the trials would not
+    measure the same.
+    """
     start = next((trial.start for trial in trials if trial.start), None)
     if start is None:
         return {}
@@ -67,7 +69,11 @@ def trials_with_metric(
     counted: Sequence[TrialRecord],
 ) -> Sequence[TrialRecord]:
     """Return the trials for the statistics of a metric: all `counted`, or none if one of them lacks
-    it. Only the first trial tries out what `best` is, so a metric of that search is its alone."""
+    it.
+
+    Only the first trial searches for `best`, so a metric of that search comes from the first trial
+    alone.
+    """
     if all(_has_metric(trial, metric) for trial in counted):
         return counted
     first, later = trials[0], [trial for trial in counted if trial.index != trials[0].index]
@@ -80,12 +86,14 @@ def _has_metric(trial: TrialRecord, metric: str) -> bool:
 
 
 def stop_reason(one: Measured, others: ClassSpreads) -> StopReason | None:
-    """Why no further trial of a case is needed; None: run another. `others`: what the other cases
-    of its class say of how much trials differ."""
+    """Return why a case needs no further trial, or None: run another.
+
+    `others` is how much the trials of other cases of its class differ.
+    """
     trials, repeats = one.trials, one.case.repeats
     if not trials:
         return None
-    # The same parameters would fail or be skipped again.
+    # With the same parameters, the next trial would fail or be skipped, too.
     if trials[-1].verdict is Verdict.SKIPPED:
         return StopReason.SKIPPED
     if trials[-1].verdict is Verdict.FAILED:
@@ -106,7 +114,7 @@ def _target_reached(one: Measured, others: ClassSpreads) -> bool:
     values = one.values
     if one.is_disturbed or len(values) < max(2, one.case.repeats.min_trials):
         return False
-    # Without the drift, which no further trial narrows.
+    # Without the drift: more trials do not reduce it.
     half_width_ratio = describe(values, others.figure).half_width_ratio
     return half_width_ratio is not None and half_width_ratio <= one.case.repeats.target
 
@@ -118,9 +126,10 @@ def finished_case(
     stopped: StopReason,
     others: ClassSpreads,
 ) -> CaseRecord:
-    """The record of a case that needs no further trial: its verdict and its figures.
+    """Return the record of a case that needs no further trial: its verdict and its figures.
 
-    `peers` are the trials of peers beside ours, `idle` what the idle gate said of the case.
+    `peers` are the peers' trials that ran beside ours; `idle` is the idle gate's record for the
+    case.
     """
     figures = unfinished_figures(one, peers, others)
     primary = figures.metrics.get(one.primary.name)
@@ -150,8 +159,11 @@ def unfinished_figures(
 
 
 def _metric_results(one: Measured, others: ClassSpreads) -> dict[str, MetricResult]:
-    """The metrics that there are figures for. How much the primary one varies, other cases tell,
-    too; the others may be of any kind."""
+    """Return the results of the metrics that have values.
+
+    The spread of other cases counts for the primary metric only: the other metrics of two cases
+    need not be comparable.
+    """
     results = {}
     for metric in one.metrics:
         used = trials_with_metric(metric.name, one.case.params, one.trials, one.counted)
@@ -185,7 +197,8 @@ def _metric_result(
 
 
 def _middle_limit(limits: Sequence[Limit]) -> Limit | None:
-    """The limit of the trial in the middle: a real one, whose factors multiply to its value."""
+    """Return the limit of the trial in the middle: one that a trial really had, so that its factors
+    multiply to its value."""
     known = [limit for limit in limits if limit.value is not None]
     if not known:
         return limits[0] if limits else None
@@ -194,8 +207,10 @@ def _middle_limit(limits: Sequence[Limit]) -> Limit | None:
 
 
 def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
-    """Why each verdict is what it is; what several cases lack, and what the idle gate saw, is said
-    once for all of them."""
+    """Return why each verdict is what it is, one paragraph each.
+
+    Why cases were skipped, and what the idle gate saw, appears once for all cases that share it.
+    """
     paragraphs = _skipped(cases)
     gate: list[str] = []
     for case in cases:
@@ -214,8 +229,8 @@ def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
-    """Each kind of reason once, with a case that stands for all that have it, for a reader who has
-    more than REASONS_SHOWN paragraphs before them; skipped cases by name."""
+    """Return each kind of reason once, with one example case, for a reader with more than
+    REASONS_SHOWN paragraphs. Skipped cases are listed by name."""
     return _skipped(cases) + [
         full_sentence(f"{len(pairs)} cases, such as " * (len(pairs) > 1) + ": ".join(pairs[0]))
         for pairs in _kinds_of_reasons(cases)
@@ -223,8 +238,11 @@ def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def short_reasons(cases: Sequence[CaseResult]) -> list[str]:
-    """The same for a reader who has a line for each: how many cases have it, and of the first one
-    the beginning of the reason: `13 cases: the threads had a CPU for only 26.0 % of the time`."""
+    """Return the same reasons, one line each.
+
+    A line has the number of cases and the beginning of the first case's reason: `13 cases: the
+    threads had a CPU for only 26.0 % of the time`.
+    """
     return [text.partition("; ")[0] for text in _skipped(cases)] + [
         f"{pairs[0][0] if len(pairs) == 1 else f'{len(pairs)} cases'}: {_short(pairs[0][1])}"
         for pairs in _kinds_of_reasons(cases)
@@ -232,19 +250,19 @@ def short_reasons(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def _short(reason: str) -> str:
-    """Without its trials, what stands in parentheses, and what follows a semicolon."""
+    """Return a reason without its trials, its parentheses and what follows a semicolon."""
     text = re.sub(r"^\d+ of \d+ trials, such as trial \d+: ", "", reason)
     return re.sub(r" \([^()]*\)", "", text).partition("; ")[0]
 
 
 def _kinds_of_reasons(cases: Sequence[CaseResult]) -> list[list[tuple[str, str]]]:
-    """Of each kind of reason the cases that have it, with their texts; those of the worst verdicts
-    first."""
+    """Return, for each kind of reason, the cases that have it with their texts; the worst verdicts
+    come first."""
     found: dict[str, list[tuple[str, str]]] = {}
     for case in sorted(cases, key=lambda case: WORST_FIRST.index(case.verdict or Verdict.CLEAN)):
         if case.verdict is not Verdict.SKIPPED:
             for code, text in {reason.code: reason.text for reason in case.reasons}.items():
-                # Of a noisy case the width of its interval says it.
+                # The width of a noisy case's interval already shows that it is unstable.
                 if code != UNSTABLE or case.verdict is not Verdict.NOISY:
                     found.setdefault(code, []).append((case.title, text))
         for peer in case.peers:
@@ -255,8 +273,11 @@ def _kinds_of_reasons(cases: Sequence[CaseResult]) -> list[list[tuple[str, str]]
 
 
 def _skipped(cases: Sequence[CaseResult]) -> list[str]:
-    """Why cases were skipped, each reason with all that have it, as `gpu (7 cases)` where these are
-    all of a subsystem: a GPU is missing for many."""
+    """Return why cases were skipped: each reason once, with the cases that have it.
+
+    A subsystem whose cases were all skipped for that reason appears as `gpu (7 cases)`: a missing
+    GPU affects many cases.
+    """
     found: dict[str, list[CaseResult]] = {}
     for case in cases:
         if case.verdict is Verdict.SKIPPED:
@@ -282,5 +303,5 @@ def _texts(reasons: Sequence[Reason]) -> str:
 
 
 def full_sentence(text: str) -> str:
-    """The text with a full stop, unless it has one."""
+    """Return the text with a full stop, unless it already ends a sentence."""
     return text if text.endswith((".", "!", "?")) else f"{text}."

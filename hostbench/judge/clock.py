@@ -1,6 +1,7 @@
-"""Clock and work per cycle told apart. A case's limit goes with the clock of its own trials, so a
-core that heat holds at half its clock still reaches all of it; the limit at the clock that the host
-is expected to reach shows that.
+"""Tell a low clock from little work per cycle.
+
+A case's limit follows the clock of its own trials, so a core that heat holds at half its clock can
+still reach 100 % of that limit. The limit at the expected clock shows the loss.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,17 +10,20 @@ from hostbench.base.units import human, percent, plural
 from hostbench.model.host import HostInventory
 from hostbench.model.result import CaseClock, CaseResult, ConditionState
 
-# The name of the factor of a limit that is the clock of the trial.
+# The name of the factor of a limit that holds the trial's clock.
 CLOCK = "clock"
-# A clock is known no better than a limit.
+# A clock is measured no more precisely than a limit, so a smaller difference is not reported.
 TOLD_BELOW = 0.98
 
 
 def with_clocks(cases: Iterable[CaseResult], host: HostInventory) -> tuple[CaseResult, ...]:
-    """The cases; those whose limit rests on a measured clock say how far that was from the one the
-    host is expected to reach: the highest that the kernel states, or that a case of this job had,
-    whichever is higher. Of a hybrid processor the kernel states that of its performance cores;
-    cases on efficiency cores are held against one another."""
+    """Return the cases; each case whose limit rests on a measured clock gets its clock relative to
+    the expected one.
+
+    The expected clock is the higher of two: the highest that the kernel states, and the highest
+    that a case of this job had. On a hybrid processor, the kernel states the clock of the
+    performance cores, so cases on efficiency cores are compared with one another only.
+    """
     cases = tuple(cases)
     clocks = {case.case: hertz for case in cases if (hertz := _clock_hertz(case)) is not None}
     slow_cpus = frozenset(host.cpu.efficiency_cpus or ())
@@ -39,7 +43,8 @@ def with_clocks(cases: Iterable[CaseResult], host: HostInventory) -> tuple[CaseR
 def _expected(
     cases: Sequence[CaseResult], clocks: Mapping[str, float], stated: float | None
 ) -> tuple[float, str]:
-    """The clock that such cases are expected to reach, and who says so."""
+    """Return the clock in Hz that such cases are expected to reach, and the source of that
+    figure."""
     fastest = max(cases, key=lambda case: clocks[case.case])
     if stated is not None and stated > clocks[fastest.case]:
         return stated, "the highest that the kernel states (cpuinfo_max_freq)"
@@ -75,13 +80,13 @@ def _case_clock(case: CaseResult, hertz: float, expected_hertz: float, source: s
 
 
 def is_slow(case: CaseResult) -> bool:
-    """Whether the clock of a case was so far below the expected one that a reader must know."""
+    """Whether a case ran so far below the expected clock that a reader must know."""
     return case.clock is not None and case.clock.ratio < TOLD_BELOW
 
 
 def share_of_limit(case: CaseResult) -> float | None:
-    """The figure's share of its limit: at the expected clock where the case's own was far below
-    it."""
+    """Return the figure's share of its limit. Where the case's clock was far below the expected
+    one, the limit at the expected clock counts."""
     if case.clock is not None and is_slow(case):
         return case.clock.efficiency
     metric = case.metrics.get(case.primary)
@@ -89,7 +94,8 @@ def share_of_limit(case: CaseResult) -> float | None:
 
 
 def clock_words(case: CaseResult) -> str | None:
-    """`clock 95.0 %, work per cycle 98.0 %`; None where the clock is what was expected."""
+    """Return a text such as `clock 95.0 %, work per cycle 98.0 %`, or None where the clock was as
+    expected."""
     if case.clock is None or not is_slow(case):
         return None
     work = percent(case.clock.efficiency / case.clock.ratio)
@@ -97,7 +103,8 @@ def clock_words(case: CaseResult) -> str | None:
 
 
 def slow_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
-    """Which cases ran below the expected clock; None where all reached it."""
+    """Return a sentence on the cases that ran below the expected clock, or None where all reached
+    it."""
     slow = [(case.clock, case) for case in cases if case.clock is not None and is_slow(case)]
     if not slow:
         return None
@@ -109,8 +116,11 @@ def slow_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
 
 
 def held_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
-    """Which cases ran while heat or power held a clock down, by the CPU's own counters, which a
-    share of the limit at the trial's own clock does not show; None: none of them."""
+    """Return a sentence on the cases that ran while heat or power lowered a clock, or None if there
+    are none.
+
+    The CPU's own counters show it; a share of the limit at the trial's own clock does not.
+    """
     held = [(share, case) for case in cases if not case.naive and (share := _held_ratio(case))]
     if not held:
         return None

@@ -1,7 +1,6 @@
-"""What the host was like while the trials of a case ran, and who made it so.
+"""The condition of the host while the trials of a case ran, and what caused it.
 
-It stands beside the verdict and does not decide it: a right figure from a busy host is a good
-figure.
+The condition does not influence the verdict: a correct figure from a busy host is a good figure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,18 +31,20 @@ from hostbench.model.events import EndEvent, OthersEvent, StartEvent
 from hostbench.model.result import Condition, ConditionState, TrialRecord
 from hostbench.model.table import Metric
 
-# Of the CPUs' time. Below it the host counts as quiet: a guest that does nothing else was seen to
-# spend 1 % on itself.
+# As a share of the CPUs' time. Below it the host counts as quiet: an otherwise idle guest was seen
+# to spend 1 % on itself.
 SHARE_LEAST = 0.03
-# The hypervisor's share that the idle gate tolerates, too.
+# The idle gate tolerates the same share for the hypervisor.
 STOLEN_LEAST = STEAL_RATIO_MOST
 OUTSIDE_HOST = "outside this host"
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """The evidence of one trial with a figure. `hidden`: the share of the cores' speed that was
-    lost to something this host cannot see."""
+    """The evidence of one trial with a figure.
+
+    `hidden` is the share of the cores' speed that the trial lost to something this host cannot see.
+    """
 
     start: StartEvent
     end: EndEvent
@@ -52,7 +53,8 @@ class _Seen:
 
 
 def condition_of(one: Measured) -> Condition | None:
-    """The condition over all trials of a case that have a figure; None without one."""
+    """Return the condition over all trials of a case that have a figure, or None if no trial has
+    one."""
     seen = [
         _Seen(trial.start, trial.end, others_of(trial), _hidden(trial, one.primary))
         for trial in one.trials
@@ -70,7 +72,8 @@ def condition_of(one: Measured) -> Condition | None:
         ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
     )
     if not found:
-        # That the threads had their CPUs says nothing of the others, and of what all share.
+        # That the threads had their CPUs shows nothing about the other CPUs or about shared
+        # resources.
         is_known = all(used_ratio(trial.others) is not None for trial in seen)
         return Condition(state=ConditionState.QUIET if is_known else ConditionState.UNKNOWN)
     (share, state), *rest = found
@@ -85,7 +88,7 @@ def condition_of(one: Measured) -> Condition | None:
 
 
 def _least(state: ConditionState) -> float:
-    """The share from which on it is said."""
+    """Return the smallest share at which the state is reported."""
     if state is ConditionState.QUOTA:
         return 0.0
     return STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST
@@ -97,7 +100,8 @@ def _hidden(trial: TrialRecord, primary: Metric) -> float:
     codes, lost = reason_codes(trial), 0.0
     if UNSTEADY in codes and (ratio := best_over_figure(trial.end, primary)):
         lost = 1 - 1 / ratio
-    # Of slices that tell it themselves, those before and after say no more.
+    # Steady slices already show that no core was shared; the sentinel, before and after them, adds
+    # nothing.
     if SHARED_CORE in codes or (PARTLY_SHARED_CORE in codes and is_disturbed(trial)):
         ratios = core_ratios(trial.end)
         lost = max(lost, 1 - sum(min(1.0, ratio) for ratio in ratios) / len(ratios))
@@ -105,8 +109,11 @@ def _hidden(trial: TrialRecord, primary: Metric) -> float:
 
 
 def _shares(trial: _Seen, trials: int) -> Iterator[tuple[ConditionState, float]]:
-    """What each took of the time of the CPUs that the threads of one of so many `trials` were on;
-    nothing for what the kernel does not count."""
+    """Yield each state with the share that it took of the CPU time that the threads had available.
+
+    The trial is one of `trials` whose mean is taken. States that the kernel does not count are left
+    out.
+    """
     start, end, others = trial.start, trial.end, trial.others
     seen = end.disturbance
     available_s = end.elapsed_s * len(set(start.placement.cpus))
@@ -136,7 +143,7 @@ def _shares(trial: _Seen, trials: int) -> Iterator[tuple[ConditionState, float]]
 
 
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
-    """Who it was, and whether that is sure."""
+    """Return what caused a state, and whether that is certain."""
     if state is ConditionState.STOLEN:
         stopped = (stopped_ratio(one.end.disturbance, one.end.elapsed_s) for one in seen)
         return OUTSIDE_HOST, not any(stopped)

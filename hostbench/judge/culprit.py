@@ -1,4 +1,4 @@
-"""Who took the CPU from a disturbed trial, and from all trials of a case."""
+"""Find who took the CPU from a disturbed trial, or from all trials of a case."""
 
 import math
 import re
@@ -9,22 +9,25 @@ from hostbench.model.events import DiskUser, OtherProcesses, OthersEvent
 from hostbench.model.result import Reason, TrialRecord
 
 TAKEN_BY = "taken_by"
-# What a process must have of all that others took to be named alone.
+# A process is named alone if it took at least this share of what all others took.
 SHARE_LEAST = 0.5
 # Less than this of one CPU explains no disturbance.
 RATIO_LEAST = 0.02
-# The kernel counts the time of CPUs and processes in ticks; what others used is a difference of
-# several such times, and in a mean over trials, which err in both directions, less unsure.
+# The kernel counts the time of CPUs and processes in ticks. What others used is a difference of
+# several such times. A mean over trials is less uncertain, as their errors go both ways.
 TICK_S = 0.01
-# What stands behind a culprit whose share is of the bytes that went to and from disks.
+# Follows the name of a culprit whose share is one of bytes moved to and from disks.
 ON_DISK = ", on the disk"
 TICKS_UNSURE = 2
 
 
 def others_of(trial: TrialRecord) -> OthersEvent | None:
-    """Who else used the host. Of a loop's trial the kernel's own time is left out: its threads and
-    interrupts work for the disk or the network that is measured. Where processes cannot be seen,
-    what is left is what was used in programs' own code."""
+    """Return who else used the host during a trial.
+
+    A trial that measures a loop leaves out the kernel's own time: kernel threads and interrupts
+    then work for the disk or the network that is measured. Where other processes are invisible,
+    only the time in programs' own code counts.
+    """
     others, end = trial.others, trial.end
     if others is None or end is None or not any(one.clean_slices is None for one in end.threads):
         return others
@@ -37,7 +40,11 @@ def others_of(trial: TrialRecord) -> OthersEvent | None:
 
 
 def used_ratio(others: OthersEvent | None, trials: int = 1) -> float | None:
-    """What others used of the time of all CPUs, as one of so many `trials` to take the mean of."""
+    """Return the share of all CPUs' time that others used, or None where it is unknown.
+
+    The trial is one of `trials` whose mean is taken: the more there are, the less is subtracted for
+    the kernel's ticks.
+    """
     if others is None or others.cpu_s is None:
         return None
     unsure_s = TICKS_UNSURE * TICK_S / math.sqrt(trials)
@@ -45,7 +52,8 @@ def used_ratio(others: OthersEvent | None, trials: int = 1) -> float | None:
 
 
 def disk_ratio(others: OthersEvent | None) -> float | None:
-    """What others had of the bytes that went to and from disks; None where that is unknown."""
+    """Return the others' share of the bytes moved to and from disks, or None where it is
+    unknown."""
     if others is None or others.disk is None:
         return None
     total = others.disk.own_bytes + others.disk.others_bytes
@@ -109,7 +117,8 @@ def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
     most = max(used_s, key=lambda command: used_s[command], default=None)
     if most is not None and used_s[most] >= SHARE_LEAST * all_s:
         return names[most], True
-    # No name alone, but all that one container or unit ran: a compiler and its helpers.
+    # No single program used half, but one container or unit did, such as a compiler and its
+    # helpers.
     path = max(groups_s, key=lambda path: groups_s[path], default=None)
     if path is not None and groups_s[path] >= SHARE_LEAST * all_s:
         return f"control group {group_name(path)}", True
@@ -119,7 +128,7 @@ def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
 
 
 def _name(one: OtherProcesses | DiskUser) -> str:
-    """`stress-ng, pid 123, of docker-3fa9c12b7d01`; `make, 5 processes`."""
+    """Return a name such as `stress-ng, pid 123, of docker-3fa9c12b7d01` or `make, 5 processes`."""
     kind = ", kernel thread" if isinstance(one, OtherProcesses) and one.kernel else ""
     which = f"pid {one.pid}" if one.processes == 1 else f"{one.processes} processes"
     of = "" if one.group is None else f", of {group_name(one.group)}"
@@ -127,8 +136,8 @@ def _name(one: OtherProcesses | DiskUser) -> str:
 
 
 def group_name(path: str) -> str:
-    """What a control group is called: the last part of its path without the kind of unit, the id of
-    a container as short as its engine shows it."""
+    """Return the short name of a control group: the last part of its path without the kind of unit.
+    A container's id is cut to the 12 digits that its engine shows."""
     name = path.rstrip("/").rpartition("/")[2]
     name = re.sub(r"\.(scope|service|slice)$", "", name)
     return re.sub(r"[0-9a-f]{64}", lambda found: found[0][:12], name)

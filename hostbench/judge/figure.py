@@ -1,6 +1,6 @@
-"""The two figures of a case: what the hardware does undisturbed, and what was delivered.
+"""The two figures of a case: what the hardware does undisturbed, and what it delivered.
 
-How much its trials differ is estimated from the other cases of the same subsystem, too.
+The spread of a case's trials is estimated with the help of the other cases of its subsystem.
 """
 
 import contextlib
@@ -37,17 +37,17 @@ from hostbench.model.result import (
 from hostbench.model.subsystem import GuestSpread
 from hostbench.model.table import Metric
 
-# What was delivered drifts more than the figure, the more of the host others took: 1 + 2 x share
-# times as much. Found with benchmarks/trust (python -m benchmarks.trust.drift).
+# The delivered figure drifts more than the undisturbed one, by a factor of 1 + 2 x the share of the
+# host that others took. Found with benchmarks/trust (python -m benchmarks.trust.drift).
 DRIFT_OF_SHARE = 2.0
-# The whole-run figure beside a rate, and beside a time.
+# The suffix of the whole-run metric: for a rate, and for a time.
 WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 
 @dataclass(slots=True)
 class Measured:
-    """A case, the metrics of its workload, its trials so far, and how figures like its own
-    spread on such a host."""
+    """A case, the metrics of its workload, its trials so far, and the usual spread of such figures
+    on such a host."""
 
     case: PlannedCase
     metrics: Sequence[Metric]
@@ -62,8 +62,8 @@ class Measured:
 
     @property
     def counted(self) -> tuple[TrialRecord, ...]:
-        """The trials with an undisturbed figure where there is one, otherwise all with a figure; of
-        these the ones whose threads had a core each, where there is one."""
+        """The trials that count: those with an undisturbed figure, or all with a figure if there
+        are none. Among these, trials whose threads had a core each are preferred."""
         measured = tuple(trial for trial in self.trials if trial.verdict in WITH_FIGURE)
         undisturbed = tuple(trial for trial in measured if not is_disturbed(trial))
         of_slices = tuple(trial for trial in undisturbed if has_clean_slices(trial))
@@ -78,7 +78,8 @@ class Measured:
 
     @property
     def is_of_slices(self) -> bool:
-        """Whether these are of slices that nothing interrupted."""
+        """Whether the figures of the trials that count all come from slices that nothing
+        interrupted."""
         return all(map(has_clean_slices, self.counted))
 
     @property
@@ -88,8 +89,8 @@ class Measured:
 
     @property
     def delivered_values(self) -> list[float]:
-        """All the work over all the time of every trial with a figure that was not stopped, in the
-        unit of `primary`; empty if the program does not report it."""
+        """All the work over all the time, for each trial that has a figure and was not stopped. In
+        the unit of `primary`; empty if the program does not report it."""
         values = [
             delivered_value(one, self.primary)
             for one in self.trials
@@ -98,8 +99,10 @@ class Measured:
         return [value for value in values if value is not None]
 
     def spreads(self) -> tuple[CaseSpread | None, CaseSpread | None]:
-        """How much the figures of trials that count differ, and what trials delivered; computed
-        once for as many trials as there are."""
+        """Return the spread of the figures that count, and that of the delivered figures.
+
+        They are computed again only after a further trial.
+        """
         known, found = self._spreads
         if known != len(self.trials):
             found = (case_spread(self.values), case_spread(self.delivered_values))
@@ -108,7 +111,8 @@ class Measured:
 
 
 def delivered_value(trial: TrialRecord, primary: Metric) -> float | None:
-    """All the work over all the time of a trial; None: the program does not report it."""
+    """Return all the work of a trial over all its time, or None if the program does not report
+    it."""
     if trial.end is None:
         return None
     found = trial.end.metrics.get(primary.name + WHOLE_RUN[primary.direction])
@@ -116,17 +120,18 @@ def delivered_value(trial: TrialRecord, primary: Metric) -> float | None:
 
 
 def has_clean_slices(trial: TrialRecord) -> bool:
-    """Whether the figure of a trial is that of slices which nothing interrupted."""
+    """Whether a trial's figure comes from slices that nothing interrupted."""
     return trial.end is not None and trial.end.basis == CLEAN_SLICES
 
 
 def delivered_drift(drift_ratio: float, shared_ratio: float) -> float:
-    """The drift of what was delivered, from that of the figure and the share that others took."""
+    """Return the drift of the delivered figure, from the drift of the undisturbed figure and the
+    share of the host that others took."""
     return drift_ratio * (1 + DRIFT_OF_SHARE * shared_ratio)
 
 
 def two_figures(one: Measured, others: ClassSpreads, condition: Condition | None) -> TwoFigures:
-    """The figures of a case under this condition. `others`: see MeasuredCases."""
+    """Return the figures of a case under this condition. `others`: see MeasuredCases."""
     unit, drift_ratio = one.primary.unit, others.drift_ratio
     figure = _figure(one.values, unit, others.figure, drift_ratio)
     drifts = delivered_drift(drift_ratio, condition.shared_ratio if condition else 0.0)
@@ -167,26 +172,30 @@ def _figure(
 
 
 class MeasuredCases:
-    """The cases of a job, and what those of a subsystem, a class, say of each of them. With
-    thousands no case can look at all others whenever it has a trial, so a class is kept up to
-    date."""
+    """The cases of a job, grouped by subsystem into classes.
+
+    For each case, its class shows how much trials usually differ. A job may have thousands of
+    cases, too many to visit after every trial, so each class is updated step by step.
+    """
 
     def __init__(self, cases: Iterable[Measured]) -> None:
         self._by_case = {one.case.case: one for one in cases}
 
     def __getitem__(self, case: str) -> Measured:
-        """By the hash of the case."""
+        """Return a case by its hash."""
         return self._by_case[case]
 
     def add_trial(self, one: Measured, trial: TrialRecord) -> None:
-        """Another trial of one of the cases."""
+        """Add a trial to one of the cases."""
         with self._class_without(one):
             one.trials.append(trial)
 
     def others_of(self, one: Measured) -> ClassSpreads:
-        """What is known of the class of a case beside its own trials: what the other cases say of
-        how much trials differ, and what is usual on such a host. A case without trials has no
-        figure for which the others count."""
+        """Return what is known about the class of a case without its own trials: how much the
+        trials of the other cases differ, and what is usual on such a host.
+
+        For a case without trials only the latter is returned: it has no figure yet.
+        """
         figure = delivered = None
         if one.trials:
             with self._class_without(one) as spreads:
@@ -200,7 +209,7 @@ class MeasuredCases:
 
     @functools.cached_property
     def _classes(self) -> Mapping[str, tuple[Spreads, Spreads]]:
-        """By subsystem: of the figures that count, and of what was delivered."""
+        """By subsystem: the spreads of the figures that count, and of the delivered figures."""
         found: dict[str, tuple[Spreads, Spreads]] = {}
         for one in self._by_case.values():
             spreads = found.setdefault(one.case.subsystem, (Spreads(), Spreads()))

@@ -1,6 +1,6 @@
-"""What a person reads first: a line a subsystem, and who took what was not delivered.
+"""What a person reads first: one line for each subsystem, and who took what was not delivered.
 
-The figure of a line is a good one of its subsystem; everything beside it is the worst.
+The figure of a line is a good one of its subsystem; the other columns show the worst of its cases.
 """
 
 import statistics
@@ -12,9 +12,9 @@ from hostbench.base.units import human, percent
 from hostbench.model.registry import subsystems
 from hostbench.model.result import USABLE, CaseResult, Condition, ConditionState, Verdict
 
-# Below it the first line says who took the rest.
+# Below it the first line names who took the rest.
 DELIVERED_LEAST = 0.97
-# What a reader must know of before all else, the worst first.
+# In the order in which a reader must know them, the worst first.
 WORST_FIRST = (
     Verdict.FAILED,
     Verdict.INVALID,
@@ -27,10 +27,12 @@ WORST_FIRST = (
 
 @dataclass(frozen=True)
 class SubsystemLine:
-    """One subsystem in one line. `headline` is a case that may be used: the best figure of the
-    foremost workload of the subsystem's `headlines`; where it names none that was measured, the
-    case nearest to its limit. None: no such case may be used. `delivered_ratio` is the least of its
-    cases, `condition` the one that took most."""
+    """One subsystem in one line.
+
+    `headline` is a usable case: the one with the best figure of the foremost measured workload in
+    the subsystem's `headlines`, else the case nearest to its limit. It is None if no such case is
+    usable. `delivered_ratio` is the lowest of its cases, `condition` the one that took most.
+    """
 
     subsystem: str
     headline: CaseResult | None
@@ -40,12 +42,12 @@ class SubsystemLine:
 
     @property
     def measured(self) -> bool:
-        """Whether a case of it ran."""
+        """Whether at least one of its cases ran."""
         return any(verdict is not Verdict.SKIPPED for verdict in self.verdicts)
 
     @property
     def figure(self) -> str | None:
-        """The figure of `headline` with its interval: `1.45 Top/s ± 0.4 %`."""
+        """The figure of `headline` with its interval, such as `1.45 Top/s ± 0.4 %`."""
         if self.headline is None:
             return None
         metric = self.headline.metrics[self.headline.primary]
@@ -55,20 +57,20 @@ class SubsystemLine:
 
     @property
     def worst(self) -> Verdict | None:
-        """The worst verdict of its cases; None: not all are finished."""
+        """The worst verdict of its cases, or None while some are unfinished."""
         if None in self.verdicts:
             return None
         return next(verdict for verdict in WORST_FIRST if verdict in self.verdicts)
 
     @property
     def worst_first(self) -> list[tuple[Verdict | None, int]]:
-        """How many cases have which verdict; None: not finished."""
+        """The number of cases for each verdict; the verdict None counts the unfinished ones."""
         return [(one, self.verdicts[one]) for one in (None, *WORST_FIRST) if self.verdicts[one]]
 
 
 def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:
-    """The lines, in the order of the suite. Naive workloads are left out: what they show is no
-    figure of the host."""
+    """Return the lines in the order of the suite. Naive workloads are left out: their results are
+    not figures of the host."""
     grouped: dict[str, list[CaseResult]] = {}
     for case in cases:
         if not case.naive:
@@ -90,12 +92,12 @@ def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
 
 
 def _headline(subsystem: str, cases: Sequence[CaseResult]) -> CaseResult | None:
-    """A document may have a subsystem that is not installed here."""
+    """Return the headline case; the document may contain a subsystem that is not installed here."""
     known = subsystems().get(subsystem)
     foremost = known.headlines[::-1] if known else ()
     with_figure = [case for case in cases if case.primary in case.metrics]
     names = {case.case: case.workload.partition(".")[2] for case in with_figure}
-    # Another workload in its place, such as datagrams at a set rate, would be no headline.
+    # Another workload, such as datagrams at a set rate, does not stand in for a headline.
     such = [case for case in with_figure if names[case.case] in foremost] or with_figure
 
     def merit(case: CaseResult) -> tuple[int, float]:
@@ -110,7 +112,8 @@ def _headline(subsystem: str, cases: Sequence[CaseResult]) -> CaseResult | None:
 
 
 def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
-    """The condition that took the largest share; an unknown one is worse than a quiet one."""
+    """Return the condition that took the largest share; an unknown one counts as worse than a quiet
+    one."""
     found = [case.condition for case in cases if case.condition is not None]
     return max(
         found,
@@ -120,7 +123,7 @@ def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
 
 
 def condition_words(condition: Condition | None, *, culprit: bool = True) -> str:
-    """`quiet`; `shared, 48.2 % (stress-ng, pid 12)`."""
+    """Return a text such as `quiet` or `shared, 48.2 % (stress-ng, pid 12)`."""
     if condition is None:
         return "unknown"
     if condition.share is None:
@@ -133,8 +136,8 @@ def condition_words(condition: Condition | None, *, culprit: bool = True) -> str
 
 
 def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
-    """How much of the figures was delivered; None where all but 3 % was. Naive workloads are left
-    out."""
+    """Return a sentence on how much of the figures was delivered, or None where every case
+    delivered at least 97 %. Naive workloads are left out."""
     short = [
         (case.delivered_ratio, case)
         for case in cases

@@ -1,4 +1,4 @@
-"""What a peer's trial is worth, and what a peer says beside a case."""
+"""Judge the trials of peers, and compute their figures beside a case."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -26,28 +26,31 @@ from hostbench.model.result import (
 from hostbench.model.trial import Beside, TrialFailed
 from hostbench.programs.peer import BadOutput, Peer
 
-# Of the time of the CPUs that the peer used. /proc/stat counts in hundredths of a second, so of
-# a trial of one second nothing finer can be measured.
+# As a share of the time of the peer's CPUs. /proc/stat counts in hundredths of a second, so a trial
+# of one second allows no finer measurement.
 OTHERS_RATIO_MOST = 0.05
 OUTPUT_CHARACTERS = 300
 
-# Of two values it is unknown which one is the odd one out.
+# With two values nobody can tell which one is the outlier.
 PEER_PAIRS_LEAST = 3
 
 Pair = tuple[TrialRecord, TrialRecord]
 
 
 def peer_pairs(case: PlannedCase) -> int:
-    """How many of our trials are followed by one of each peer: the first `min_trials`, since
-    those are run in any case, and 3 at least where there are as many."""
+    """Return how many of our trials are followed by one trial of each peer.
+
+    These are the first `min_trials`, which run in any case, and at least 3 where the case has as
+    many.
+    """
     return min(case.repeats.max_trials, max(PEER_PAIRS_LEAST, case.repeats.min_trials))
 
 
 def judged_peer_trial(
     record: TrialRecord, peer: Peer, beside: Beside, limit: Limit | None
 ) -> TrialRecord:
-    """The trial with its figure, or with the reason why there is none. `limit` is that of our
-    trial for the same quantity."""
+    """Return the trial with its figure, or with the reason why it has none. `limit` is the limit of
+    our trial for the same quantity."""
     end = record.peer_end
     if end is None:
         return skipped_trial(record)
@@ -71,7 +74,7 @@ def judged_peer_trial(
 
 
 def _figure(end: PeerEndEvent, peer: Peer, beside: Beside) -> float:
-    """Raise TrialFailed when there is none to be trusted."""
+    """Return the peer's figure. Raise TrialFailed if there is none to trust."""
     if end.timed_out:
         raise TrialFailed(
             "timeout", f"it did not end within {end.elapsed_s:.0f} s{_output_of(end)}"
@@ -92,13 +95,13 @@ def _figure(end: PeerEndEvent, peer: Peer, beside: Beside) -> float:
 
 
 def _output_of(end: PeerEndEvent) -> str:
-    """The last of what it printed, as one line."""
+    """Return the end of the peer's output as one line."""
     last = " ".join(end.output.split())[-OUTPUT_CHARACTERS:]
     return f"; its output: {shown_text(last)}" if last else "; it printed nothing"
 
 
 def shown_text(text: str) -> str:
-    """`text` without the control characters that would reach a terminal."""
+    """Return `text` with control characters replaced, so that none reaches a terminal."""
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
@@ -147,8 +150,11 @@ def peer_figures(
     peers: Sequence[TrialRecord],
     others: ClassSpreads,
 ) -> tuple[PeerFigures, ...]:
-    """What each peer measured in turn with `ours`, in the order they ran. `others`: what is known
-    of the class of the case; a peer's trials differ as much, and drift as much from job to job."""
+    """Return the figures of each peer that ran in turn with `ours`, in the order they ran.
+
+    `others` is what is known about the case's class: a peer's trials are taken to differ and to
+    drift between jobs as much as ours.
+    """
     tools = dict.fromkeys(trial.tool for trial in peers)
     return tuple(
         result
@@ -186,7 +192,7 @@ def _figures(
         unit=start.unit,
         statistics=found if measured else None,
         ours=describe(beside, others.figure, others.drift_ratio) if measured and beside else None,
-        # What drifts from job to job is the same for both.
+        # The drift between jobs is the same for both.
         ratio=describe(ratios, _of_ratios(others.figure)) if verdict in USABLE and ratios else None,
         verdict=verdict,
         reasons=reasons,
@@ -194,7 +200,7 @@ def _figures(
 
 
 def _of_ratios(others: ClassSpread | None) -> ClassSpread | None:
-    """How much quotients of two trials differ."""
+    """Return how much ratios of two trials differ."""
     if others is None:
         return None
     return others.model_copy(update={"deviation_ratio": math.sqrt(2) * others.deviation_ratio})
@@ -206,7 +212,7 @@ def _value(trial: TrialRecord) -> float:
 
 
 def _pairs(ours: Sequence[TrialRecord], peers: Iterable[TrialRecord]) -> list[Pair]:
-    """Neighbours: a trial of ours and the peer's that followed it."""
+    """Return pairs of neighbours: a trial of ours and the peer's trial that followed it."""
     by_index = {trial.index: trial for trial in ours}
     return [
         (by_index[peer.index], peer)
@@ -216,8 +222,8 @@ def _pairs(ours: Sequence[TrialRecord], peers: Iterable[TrialRecord]) -> list[Pa
 
 
 def _counted_pairs(case: PlannedCase, pairs: Sequence[Pair]) -> list[Pair]:
-    """Those in which neither was disturbed and ours is right, when there are enough of them;
-    otherwise all."""
+    """Return the pairs in which neither trial was disturbed and ours is valid, if there are enough
+    of them; otherwise all pairs."""
     usable = [
         (our, peer)
         for our, peer in pairs
@@ -228,7 +234,7 @@ def _counted_pairs(case: PlannedCase, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _ours(pairs: Iterable[Pair], metric: str | None) -> list[float]:
-    """Our figures of the pairs; none unless each of our trials has the metric."""
+    """Return our figures of the pairs, or none unless all our trials have the metric."""
     values = []
     for our, _ in pairs:
         value = our.end.metrics.get(metric) if our.end is not None and metric else None
@@ -245,7 +251,7 @@ def _verdict(
     statistics: Statistics | None,
     usual_half_width: float,
 ) -> tuple[Verdict, tuple[Reason, ...]]:
-    """The worst finding decides, as for a case of ours."""
+    """Return the worst finding, as for a case of ours, and the reasons."""
     for verdict in (Verdict.FAILED, Verdict.SKIPPED):
         reasons = [reason for one in trials if one.verdict is verdict for reason in one.reasons]
         if reasons:
@@ -271,29 +277,31 @@ def _verdict(
         return Verdict.INVALID, tuple(reasons)
     if disturbed or any(was_crowded(peer) for _, peer in pairs):
         return Verdict.DISTURBED, tuple(reasons)
-    # That a disturbed peer is noisy too is no news.
+    # A disturbed peer is usually noisy, too; that adds nothing.
     assert statistics is not None, "a trial that neither failed nor was skipped has a figure"
     noisy = noisy_reasons(case, statistics, usual_half_width)
     return (Verdict.NOISY if noisy else Verdict.CLEAN), (*reasons, *noisy)
 
 
 def ours_beside(case: CaseResult, peer: PeerResult) -> Statistics | None:
-    """Our figure beside a peer's; in documents that do not have it that of the whole case."""
+    """Return our figure beside a peer's; older documents do not have it, so the figure of the whole
+    case stands in."""
     if peer.ours is None and peer.ratio is not None and peer.metric in case.metrics:
         return case.metrics[peer.metric].statistics
     return peer.ours
 
 
 def compared_quantity(metric: str) -> str:
-    """What both figures are of, in words: `operations per second, whole run`, which is not the
-    figure of undisturbed slices that stands in front of a case."""
+    """Return the quantity that both figures measure, in words, such as
+    `operations per second, whole run`. It differs from the case's main figure, which is that of
+    undisturbed slices."""
     quantity = metric.removesuffix("_makespan")
     words = quantity.removesuffix("_s").replace("_", " ")
     return words if quantity == metric else f"{words}, whole run"
 
 
 def skipped_sentences(peers: Iterable[PeerResult]) -> list[str]:
-    """Why peers were not run, each reason with the number of cases it holds for."""
+    """Return why peers were not run: each reason with the number of cases that have it."""
     texts = [
         reason.text for peer in peers if peer.verdict is Verdict.SKIPPED for reason in peer.reasons
     ]

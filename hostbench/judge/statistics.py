@@ -1,7 +1,7 @@
 """Statistics of a handful of trials, in pure Python.
 
 n counts trials, never samples (Hoefler and Belli, "Scientific Benchmarking of Parallel Computing
-Systems", SC'15). tests/unit/test_statistics.py holds every figure against scipy.
+Systems", SC'15). tests/unit/test_statistics.py compares every figure with scipy.
 """
 
 import bisect
@@ -15,24 +15,25 @@ from hostbench.base.units import percent
 from hostbench.model.result import ClassSpread, ConfidenceInterval, Statistics
 
 CONFIDENCE = 0.95
-# What the other cases of a class count for in the spread of one: as much as three trials of its
-# own. With those alone the interval of three trials is 1.5 times as wide; with more it holds the
-# true value in less than 95 of 100 where the spreads of cases differ by an e-fold (simulated).
+# The other cases of a class add at most this many degrees of freedom to a case's own: as many as
+# three trials of its own have. With its own trials alone, the interval of three trials is 1.5 times
+# as wide. With more degrees, the interval holds the true value in fewer than 95 of 100 jobs where
+# the spreads of cases differ by a factor of e (simulated).
 CLASS_DEGREES_MOST = 2
-# How often a second job like this one would show the least difference.
+# How often a second job like this one would show the least detectable difference.
 POWER = 0.80
 NORMAL = statistics.NormalDist()
 
-# hyperfine, src/outlier_detection.rs: ten standard deviations, 1.4826 turning the median absolute
-# deviation into an estimate of the standard deviation.
+# From hyperfine, src/outlier_detection.rs: ten standard deviations. The factor 1.4826 turns the
+# median absolute deviation into an estimate of the standard deviation.
 OUTLIER_SCORE = 14.826
 # Of three values two are often close together, and then the third looks far away.
 OUTLIER_TRIALS_LEAST = 5
-# With a median absolute deviation of 0 any difference would be an outlier; below a ten-thousandth
-# of the median it says nothing about a benchmark.
+# With a median absolute deviation of 0, any difference would be an outlier. Less than a
+# ten-thousandth of the median is irrelevant for a benchmark.
 LEAST_DEVIATION_RATIO = 1e-4
 
-# pyperf, pyperf/_checks.py: what it warns of as unstable.
+# From pyperf, pyperf/_checks.py: where it warns that a benchmark is unstable.
 UNSTABLE_DEVIATION_RATIO = 0.10
 UNSTABLE_RANGE_RATIO = 0.50
 
@@ -40,8 +41,8 @@ UNSTABLE_RANGE_RATIO = 0.50
 def describe(
     values: Sequence[float], others: ClassSpread | None = None, drift_ratio: float = 0.0
 ) -> Statistics:
-    """The statistics of at least one trial, in the unit of `values`. `others`, `drift_ratio`: see
-    median_interval."""
+    """Return the statistics of at least one trial, in the unit of `values`. `others`,
+    `drift_ratio`: see median_interval."""
     assert values and all(math.isfinite(value) for value in values)
     median = statistics.median(values)
     interval = median_interval(values, others, drift_ratio)
@@ -61,7 +62,7 @@ def describe(
 
 
 def scaled(figures: Statistics, factor: float) -> Statistics:
-    """The same statistics in another unit: `factor`, which is positive, of it make one of ours."""
+    """Return the same statistics multiplied by `factor`, which is positive, for another unit."""
     low, high = figures.interval.low * factor, figures.interval.high * factor
     deviation = figures.standard_deviation
     update = {
@@ -77,7 +78,7 @@ def scaled(figures: Statistics, factor: float) -> Statistics:
 
 
 def median_absolute_deviation(values: Sequence[float]) -> float:
-    """Median distance from the median, not scaled."""
+    """Return the median distance from the median, not scaled."""
     median = statistics.median(values)
     return statistics.median(abs(value - median) for value in values)
 
@@ -85,16 +86,19 @@ def median_absolute_deviation(values: Sequence[float]) -> float:
 def median_interval(
     values: Sequence[float], others: ClassSpread | None = None, drift_ratio: float = 0.0
 ) -> ConfidenceInterval:
-    """The interval that holds the true median with 95 %: Student's, of the logarithms of positive
-    values (a factor up and down), else of the values themselves.
+    """Return the interval that holds the true median with 95 % confidence.
 
-    The variance is that of these trials, with n - 1 degrees of freedom, and that of `others`, the
-    trials of other cases of the same class, with at most CLASS_DEGREES_MOST, as a weighted mean
-    (Smyth, "Linear models and empirical Bayes methods", 2004). `drift_ratio` is the standard
-    deviation between jobs, which trials of one job do not show: half the interval is the root of
-    the squares of what it would be by the trials alone and by the drift alone. Values that are not
-    positive know nothing of `others` and the drift, which are relative. One trial without `others`
-    says nothing: its interval has no width and confidence 0.
+    It is Student's interval: of the logarithms for positive values (a factor up and down), else of
+    the values themselves.
+
+    The variance is a weighted mean (Smyth, "Linear models and empirical Bayes methods", 2004): that
+    of these trials with n - 1 degrees of freedom, and that of `others`, the other cases of the
+    class, with at most CLASS_DEGREES_MOST. `drift_ratio` is the standard deviation between jobs,
+    which the trials of one job cannot show. Half the interval is the root of the sum of two
+    squares: half the interval by the trials alone, and by the drift alone.
+
+    If a value is not positive, `others` and the drift do not count: they are relative. One trial
+    without `others` shows no spread: its interval has no width and confidence 0.
     """
     middle = statistics.median(values)
     relative = min(values) > 0
@@ -116,8 +120,8 @@ def median_interval(
 def least_difference_ratio(
     values: Sequence[float], others: ClassSpread | None, drift_ratio: float = 0.0
 ) -> float | None:
-    """The least relative change that a second job like this one would show in 80 of 100 attempts,
-    at a level of 5 %. None: the spread is unknown."""
+    """Return the least relative change that a second job like this one would show in 80 of 100
+    attempts, at a level of 5 %. Return None if the spread is unknown."""
     if min(values) <= 0:
         return None
     error, degrees = _median_error(values, others, relative=True)
@@ -138,38 +142,41 @@ class CaseSpread:
 
     @property
     def mean_variance(self) -> float:
-        """What the variance is on average where this one is the median: that of d degrees of
-        freedom is below its mean (Wilson and Hilferty)."""
+        """The mean of a variance whose median is this one: with d degrees of freedom, the median is
+        below the mean (Wilson and Hilferty)."""
         return self.variance / (1 - 2 / (9 * self.degrees)) ** 3
 
 
 def case_spread(values: Sequence[float]) -> CaseSpread | None:
-    """How much trials of one case differ; None of fewer than two, and of values that are not
-    positive."""
+    """Return how much the trials of one case differ, or None for fewer than two trials or for
+    values that are not positive."""
     if len(values) < 2 or min(values) <= 0:
         return None
     return CaseSpread(_variance([math.log(value) for value in values]), len(values) - 1)
 
 
 class Spreads:
-    """How much trials of one case differ in a set of cases. The set may have thousands, of which
-    another one is left out each time, so a change of it and its figure cost some microseconds."""
+    """How much the trials of one case differ, over a set of cases.
+
+    The set may have thousands of cases, and each of them is in turn left out. So adding or removing
+    a case and reading the result take only microseconds.
+    """
 
     def __init__(self, cases: Iterable[CaseSpread | None] = ()) -> None:
-        """None: nothing is known of that case."""
+        """Start with these cases; None stands for a case without a known spread."""
         self._variances: list[float] = []  # in order
         self._degrees = 0
         for one in cases:
             self.add(one)
 
     def add(self, one: CaseSpread | None) -> None:
-        """One more case."""
+        """Add a case."""
         if one is not None:
             bisect.insort(self._variances, one.mean_variance)
             self._degrees += one.degrees
 
     def remove(self, one: CaseSpread | None) -> None:
-        """A case that was added."""
+        """Remove a case that was added."""
         if one is not None:
             position = bisect.bisect_left(self._variances, one.mean_variance)
             removed = self._variances.pop(position)
@@ -178,8 +185,8 @@ class Spreads:
 
     @property
     def together(self) -> ClassSpread | None:
-        """The median of the variances, so that one bad case does not count for all; None: nothing
-        is known of any."""
+        """The median of the variances, so that one bad case does not dominate; None if no spread is
+        known."""
         cases = len(self._variances)
         if not cases:
             return None
@@ -190,8 +197,8 @@ class Spreads:
 def _median_error(
     values: Sequence[float], others: ClassSpread | None, *, relative: bool
 ) -> tuple[float, int]:
-    """The standard error of the median (of logarithms, if `relative`) and its degrees of freedom,
-    0: the spread is unknown."""
+    """Return the standard error of the median (of logarithms, if `relative`) and its degrees of
+    freedom; 0 degrees mean that the spread is unknown."""
     n = len(values)
     shown = [math.log(value) for value in values] if relative else list(values)
     total, degrees = 0.0, n - 1
@@ -203,15 +210,16 @@ def _median_error(
         degrees += weight
     if not degrees:
         return 0.0, 0
-    # Of the median of normal values: 1 for one of them, pi/2n for many.
+    # The variance of the median of normal values, over that of one value: 1 for n = 1, towards
+    # pi/2n for many.
     factor = math.pi / (2 * n - 2 + math.pi)
     return math.sqrt(total / degrees * factor), degrees
 
 
 @functools.cache
 def student_quantile(probability: float, degrees: int) -> float:
-    """The value that Student's t with `degrees` of freedom stays below with `probability`, which
-    is above a half."""
+    """Return the value that Student's t with `degrees` degrees of freedom stays below with
+    `probability`, which must be above 0.5."""
     low, high = 0.0, 1.0
     while student_below(high, degrees) < probability:
         low, high = high, high * 2
@@ -224,8 +232,10 @@ def student_quantile(probability: float, degrees: int) -> float:
 
 
 def student_below(t: float, degrees: int) -> float:
-    """How probably Student's t is below `t`, which is not negative: Abramowitz and Stegun,
-    Handbook of Mathematical Functions, 26.7.3 and 26.7.4."""
+    """Return the probability that Student's t is below `t`, which must not be negative.
+
+    After Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    """
     angle = math.atan2(t, math.sqrt(degrees))
     cosine, sine = math.cos(angle), math.sin(angle)
     odd = degrees % 2
@@ -239,7 +249,8 @@ def student_below(t: float, degrees: int) -> float:
 
 
 def _variance(values: Sequence[float]) -> float:
-    """With n - 1; in floating point, as statistics.variance is exact and twenty times as slow."""
+    """Return the variance with n - 1 in the denominator. It uses floating point:
+    statistics.variance is exact and twenty times as slow."""
     mean = statistics.fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
@@ -255,8 +266,8 @@ def _half_width_ratio(interval: ConfidenceInterval, median: float) -> float | No
 
 
 def outliers(values: Sequence[float]) -> tuple[int, ...]:
-    """Positions whose modified z-score (distance from the median over the median absolute
-    deviation) is above 14.826; none among fewer than 5 values."""
+    """Return the positions of outliers: values whose modified z-score (distance from the median
+    over the median absolute deviation) is above 14.826. Fewer than 5 values have none."""
     if len(values) < OUTLIER_TRIALS_LEAST:
         return ()
     median = statistics.median(values)
@@ -268,9 +279,10 @@ def outliers(values: Sequence[float]) -> tuple[int, ...]:
 
 
 def instability(values: Sequence[float]) -> str | None:
-    """Why these trials are unstable by pyperf's rules; None when they are not.
+    """Return why these trials are unstable by pyperf's rules, or None when they are stable.
 
-    A standard deviation of at least 10 % of the mean, or a minimum or maximum at least 50 % off.
+    Unstable means a standard deviation of at least 10 % of the mean, or a minimum or maximum at
+    least 50 % off the mean.
     """
     mean = statistics.fmean(values)
     if len(values) < 2 or mean == 0:

@@ -1,8 +1,9 @@
-"""How far a trial can be trusted, always with the reasons: `measured_trial` decides its verdict.
+"""Judge how far a trial can be trusted, always with the reasons: `measured_trial` decides its
+verdict.
 
-A trial's own evidence decides `disturbed`. The idle gate only says what was true before: a host
-that was busy then and gave the trial all it needed has measured well, so its flag is a reason
-that is shown and never a verdict.
+Only a trial's own evidence makes it `disturbed`. The idle gate describes the host before the trial.
+A host that was busy then may still have given the trial all it needed, so the gate's flag is a
+reason that is shown, never a verdict.
 """
 
 import time
@@ -38,46 +39,49 @@ from hostbench.model.table import Direction, Metric
 from hostbench.model.trial import TrialFailed
 from hostbench.programs.stream import FALLBACK_WARNING
 
-# Below this share of clean slices the median of those that are left is still right (on a loaded
-# host it stays within 10 %), but the host was not ours: docs/measurement.md.
+# Below this share of clean slices, the median of the remaining ones is still correct (within 10 %
+# on a loaded host), but the host was not ours alone: docs/measurement.md.
 CLEAN_SLICE_RATIO_LEAST = 0.80
-# The threads want the CPU all the time, or are given it as soon as what they wait for is there; on
-# a quiet host they have it for more than 99 % of that time.
+# The threads always want the CPU, or get it as soon as what they wait for arrives. On a quiet host
+# they have it for more than 99 % of that time.
 CPU_RATIO_LEAST = 0.97
-# The best clean slice of a kernel on registers does 1.00 to 1.04 times what the median does; where
-# the hypervisor puts another guest, or two of our own CPUs, on one core for a while it is 1.1 to 2
-# (seen on an AMD EPYC of family 25, 2 CPUs).
+# For a kernel on registers, the best clean slice does 1.00 to 1.04 times the work of the median
+# one. The factor is 1.1 to 2 where the hypervisor puts another guest, or two of our own CPUs, on
+# one core for a while (seen on an AMD EPYC of family 25, 2 CPUs).
 STEADY_RATIO_MOST = 1.05
-# The idle gate allows as much before a trial.
+# The idle gate allows the same share before a trial.
 STEAL_RATIO_MOST = 0.01
-# Of the time of all CPUs, while something waits for a disk or a network: a hog on one of two CPUs
-# was seen to make a random read faster by a fifth, and hogs on both by a half.
+# As a share of the time of all CPUs, while the trial waits for a disk or a network. A busy process
+# on one of two CPUs was seen to make a random read faster by a fifth, and busy processes on both by
+# a half.
 USED_RATIO_MOST = 0.05
-# Of the bytes that went to and from disks.
+# As a share of the bytes that went to and from disks.
 DISK_RATIO_MOST = 0.05
 DISK_IN_USE = "disk_in_use"
 NOT_IDLE = "host_not_idle"
-# What a figure is made of where slices ran that nothing interrupted; a tenth of them at least.
+# The basis of a figure from slices that nothing interrupted; at least a tenth of the slices must be
+# such.
 CLEAN_SLICES = "clean_slices"
-# Of the additions per cycle of a core alone, beside our other threads: two hardware threads of one
-# core did 0.5 to 0.6 of it, distinct cores 0.95 to 1.05 (AMD EPYC of family 25).
+# The additions per cycle that a core does beside our other threads, over those that it does alone.
+# Two hardware threads of one core had 0.5 to 0.6, distinct cores 0.95 to 1.05 (AMD EPYC of family
+# 25).
 OWN_CORE_RATIO_LEAST = 0.75
-# Any throttling means that a cgroup quota, not the CPU, was measured.
+# Any throttling means that the trial measured a cgroup quota, not the CPU.
 THROTTLED_S_MOST = 0.0
 ABOVE_LIMIT = "above_limit"
-# What a program warns of where its figure is that of the page cache instead of the disk's.
+# The warning of a program whose figure is that of the page cache, not of the disk.
 CONTAMINATED = "cache_contaminated"
-# What it warns of where the page cache took part. Where that was requested, it is a note.
+# The warning where the page cache took part. If that was requested, it is only a note.
 PAGE_CACHE = "page_cache_measured"
-# What it warns of where a GPU's memory or the GPU itself had an error while the trial ran.
+# The warnings where a GPU or its memory had an error during the trial.
 DEVICE_ERRORS = ("ecc", "xid")
-# Others on this host had the CPU.
+# Other processes on this host had the CPU.
 CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away", "host_in_use"})
-# Something that cannot be seen from here had the cores: slices that nothing interrupted were slow.
+# Something invisible to this host used the cores: slices that nothing interrupted were slow.
 UNSTEADY = "unsteady"
-# The program did not run for a while though nothing else had the CPU.
+# The program did not run for a while although nothing else had the CPU.
 STOPPED = "stopped"
-# The hypervisor had two of our threads on one core, throughout the trial; and in a part of it.
+# The hypervisor ran two of our threads on one core: throughout the trial, or in a part of it.
 SHARED_CORE, PARTLY_SHARED_CORE = "shared_core", "partly_shared_core"
 DISTURBANCE_CODES = CROWDED_OUT_CODES | {
     *("stolen", "throttled", STOPPED, UNSTEADY, PARTLY_SHARED_CORE, DISK_IN_USE),
@@ -86,10 +90,10 @@ INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
 
 def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
-    """Why this trial is disturbed; nothing when it is not.
+    """Return why this trial is disturbed; empty when it is not.
 
-    Threads that share a CPU wait for one another, so no slice is expected to be clean. Together
-    they should still get all the time of their CPUs.
+    Threads that share a CPU wait for one another, so none of their slices needs to be clean.
+    Together they should still get all the time of their CPUs.
     """
     seen = end.disturbance
     reasons = [
@@ -114,16 +118,19 @@ def _dirty_slices(seen: Disturbance) -> Reason | None:
 
 
 def cpu_ratio_of(seen: Disturbance, placement: Placement) -> float | None:
-    """The share that the threads had of the CPU time they could have had: 8 threads on 2 CPUs can
-    have a quarter of their time each. None: the kernel does not tell."""
+    """Return the share of the available CPU time that the threads had, or None if the kernel does
+    not report it.
+
+    Eight threads on 2 CPUs can have a quarter of their time each.
+    """
     if seen.cpu_ratio is None:
         return None
     return seen.cpu_ratio * len(placement.cpus) / len(set(placement.cpus))
 
 
 def best_over_figure(end: EndEvent, primary: Metric) -> float | None:
-    """How many times what the figure says the best clean slice of a trial did; None: the program
-    does not tell."""
+    """Return how many times as fast as the figure the trial's best clean slice was, or None if the
+    program does not report it."""
     value, best = end.metrics.get(primary.name), end.metrics.get(f"{primary.name}_best")
     if not value or not best:
         return None
@@ -171,8 +178,8 @@ def _unsteadiness(end: EndEvent, primary: Metric) -> Reason | None:
 
 
 def core_ratios(end: EndEvent) -> tuple[float, ...]:
-    """What the first thread's core did beside the other threads, over what it did alone: before the
-    trial and after it; empty where that was not measured."""
+    """Return the work of the first thread's core beside the other threads, over its work alone:
+    before the trial and after it. Empty where that was not measured."""
     seen = end.sentinel
     if seen is None:
         return ()
@@ -229,8 +236,11 @@ def _throttling(seen: Disturbance) -> Reason | None:
 
 
 def stopped_ratio(seen: Disturbance, elapsed_s: float) -> float:
-    """The share of a trial's time for which the program was stopped, or the machine suspended. A
-    quota stops it, too, and is counted by the kernel."""
+    """Return the share of a trial's time during which the program was stopped or the machine
+    suspended.
+
+    A CPU quota also stops the program, but the kernel counts that, so such a trial returns 0.
+    """
     if not seen.stopped_s or seen.throttled_s or elapsed_s <= 0:
         return 0.0
     return min(1.0, seen.stopped_s / elapsed_s)
@@ -249,8 +259,10 @@ def _stop(seen: Disturbance, elapsed_s: float) -> Reason | None:
 def efficiency(
     value: float | None, limit: Limit | None, direction: Direction = "higher"
 ) -> float | None:
-    """The share of what the hardware can do: the figure over its limit, and the limit over the
-    figure where lower is better, such as of a time. None without either.
+    """Return the share of what the hardware can do, or None without a figure or a limit.
+
+    It is the figure over its limit. Where lower is better, as for a time, it is the limit over the
+    figure.
     """
     if value is None or limit is None or not limit.value:
         return None
@@ -262,7 +274,8 @@ def efficiency(
 def above_limit(
     figures: Mapping[str, float | None], limits: Mapping[str, Limit], metrics: Sequence[Metric]
 ) -> tuple[Reason, ...]:
-    """Which figures are better than the hardware can do, beyond the limit's tolerance."""
+    """Return a reason for each figure that exceeds what the hardware can do, beyond the limit's
+    tolerance."""
     table = {metric.name: metric for metric in metrics}
     reasons = []
     for name, limit in limits.items():
@@ -283,7 +296,8 @@ def above_limit(
 
 
 def contaminations(start: StartEvent, warnings: Sequence[WarningEvent]) -> tuple[Reason, ...]:
-    """Why a figure is not that of what was to be measured, by the program's own evidence."""
+    """Return why a figure is not that of the thing to be measured, by the program's own
+    evidence."""
     by_code = {warning.code: warning for warning in warnings}
     decisive = [CONTAMINATED, *DEVICE_ERRORS]
     if FALLBACK_WARNING in by_code or str(start.params.get("cache_mode")).startswith("direct"):
@@ -302,22 +316,22 @@ def reason_codes(trial: TrialRecord) -> set[str]:
 
 
 def was_crowded(trial: TrialRecord) -> bool:
-    """Whether something took the host away from this trial, whatever its figure is worth."""
+    """Whether something took the host away from this trial, whether or not its figure is usable."""
     return bool(reason_codes(trial) & DISTURBANCE_CODES)
 
 
 def is_disturbed(trial: TrialRecord) -> bool:
-    """Whether something took the host away from this trial and left it no figure to rely on."""
+    """Whether something took the host away from this trial and left no reliable figure."""
     return trial.verdict is not Verdict.CLEAN and was_crowded(trial)
 
 
 def primary_metric(metrics: Sequence[Metric]) -> Metric:
-    """The one that has a limit, a verdict and a line in the table."""
+    """Return the metric that has a limit, a verdict and a line in the table."""
     return next(metric for metric in metrics if metric.primary)
 
 
 def failed_trial(record: TrialRecord, failure: TrialFailed) -> TrialRecord:
-    """A trial without a figure."""
+    """Return the record of a trial that failed, without a figure."""
     return record.model_copy(
         update={
             "verdict": Verdict.FAILED,
@@ -330,7 +344,7 @@ def failed_trial(record: TrialRecord, failure: TrialFailed) -> TrialRecord:
 
 
 def skipped_trial(record: TrialRecord) -> TrialRecord:
-    """A trial that cannot run here."""
+    """Return the record of a trial that cannot run here."""
     assert record.skip is not None, "a stream without end, skip or failure"
     return record.model_copy(
         update={
@@ -341,7 +355,7 @@ def skipped_trial(record: TrialRecord) -> TrialRecord:
 
 
 def unmeasured_trial(case: PlannedCase, why: str, code: str = "no_far_host") -> TrialRecord:
-    """The record of a case that is skipped: no program was started."""
+    """Return the record of a skipped case for which no program was started."""
     return TrialRecord(
         case=case.case,
         index=0,
@@ -358,12 +372,13 @@ def measured_trial(
     limits: dict[str, Limit],
     sensitivity: Sensitivity = Sensitivity.HOST,
 ) -> TrialRecord:
-    """A trial with a figure: invalid above its limit, or where the page cache stood in for the
-    disk, else disturbed or clean. With `sensitivity` core the figure of slices that nothing
-    interrupted is right however few they are, unless they differ, or the program was stopped.
+    """Return a trial with its figure, limits, verdict and reasons.
 
-    In a crowded trial the clock that the limit is made with may be of other moments than the
-    figure, so its limit proves nothing.
+    It is invalid if its figure is above the limit, or if the page cache stood in for the disk; else
+    disturbed or clean. With `sensitivity` core, a figure of uninterrupted slices is valid however
+    few they are, unless they differ or the program was stopped. In a disturbed trial, the clock
+    behind the limit may come from other moments than the figure, so the limit does not make it
+    invalid.
     """
     assert record.start is not None and record.end is not None
     primary = primary_metric(metrics)
@@ -381,7 +396,7 @@ def measured_trial(
     if shared_core and shared_core.code == PARTLY_SHARED_CORE:
         disturbances += (shared_core,)
     verdict = Verdict.CLEAN
-    # Slices of kernels on registers tell themselves whether their core was shared.
+    # Slices of kernels on registers show by themselves whether their core was shared.
     unsteady = _unsteadiness(record.end, primary) if stands else None
     if unsteady:
         disturbances += (unsteady,)

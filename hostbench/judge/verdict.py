@@ -1,4 +1,5 @@
-"""The verdict of a case from its trials: the worst finding decides, and each is a reason."""
+"""The verdict of a case from its trials: the worst finding decides, and each finding is a
+reason."""
 
 from collections.abc import Sequence
 
@@ -27,12 +28,12 @@ def case_verdict(
     idle: IdleRecord | None,
     usual_half_width: float = 0.0,
 ) -> tuple[Verdict, tuple[Reason, ...]]:
-    """Whether the figure of a case, described by `statistics`, may be used at its interval;
-    `usual_half_width`: see ClassSpreads. What the host was like is the case's condition
-    (condition.py).
+    """Decide whether the figure of a case, described by `statistics`, is usable within its
+    interval.
 
-    The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. Findings that do
-    not decide are reasons all the same.
+    The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. The other findings
+    are listed as reasons, too. `usual_half_width`: see ClassSpreads. The state of the host is the
+    case's condition (condition.py).
     """
     trials, counted = one.trials, one.counted
     for verdict in (Verdict.FAILED, Verdict.SKIPPED):
@@ -63,8 +64,8 @@ def _invalid(one: Measured) -> list[Reason]:
 
 
 def _is_confirmed(trial: TrialRecord, one: Measured) -> bool:
-    """Whether a figure is above the limits of all trials of its case: they differ by the clock that
-    each of them read, and a single reading may be too slow."""
+    """Whether a figure is above the limits of all trials of its case. The limits differ by the
+    clock that each trial read, and a single reading may be too slow."""
     assert trial.end is not None, "a trial above its limit has a figure"
     figures = trial.end.metrics
     known = [
@@ -101,7 +102,8 @@ def _over_trials(trials: Sequence[TrialRecord], code: str, of: int) -> Reason:
 def noisy_reasons(
     case: PlannedCase, statistics: Statistics, usual_half_width: float
 ) -> list[Reason]:
-    """Why the interval is too wide; nothing when it is not (`usual_half_width`: ClassSpreads)."""
+    """Return why the interval is too wide; empty when it is not. `usual_half_width`: see
+    ClassSpreads."""
     half_width_ratio, target = statistics.half_width_ratio, case.repeats.target
     if half_width_ratio is None or half_width_ratio <= max(target, usual_half_width):
         return []
@@ -154,7 +156,7 @@ def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> 
 
 
 def _unconfirmed(one: Measured) -> list[Reason]:
-    """Figures above the limit of their own trial alone."""
+    """Return a remark on figures that are above the limit of their own trial only."""
     found = [
         trial
         for trial in one.counted
@@ -173,13 +175,14 @@ def _unconfirmed(one: Measured) -> list[Reason]:
 
 
 def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
-    """Without these two counters a competitor for the CPU stays unnoticed."""
+    """Return a remark if the kernel reported neither counter without which a competitor for the CPU
+    stays unnoticed."""
     ends = [trial.end for trial in counted if trial.end is not None]
     seen = [end.disturbance for end in ends]
     if any(one.cpu_ratio is not None or one.clean_slice_ratio is not None for one in seen):
         return []
     text = "the kernel does not report whether the threads were interrupted"
-    # More threads than CPUs, each waiting for a disk: the program says why it cannot tell.
+    # With more threads than CPUs, each waiting for a disk, the program reports why this is unknown.
     why = next((end.reasons[CPU_RATIO] for end in ends if CPU_RATIO in end.reasons), None)
     if why is not None:
         text = f"it is unknown whether the threads were interrupted: {why}"
@@ -188,7 +191,7 @@ def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
 
 def _warnings(counted: Sequence[TrialRecord]) -> list[Reason]:
     warnings = {warning.code: warning for trial in counted for warning in trial.warnings}
-    # What decides the verdict is said already.
+    # What decides the verdict is already a reason.
     codes = {code for trial in counted for code in reason_codes(trial)}
     return [
         Reason(code=code, text=f"the program warns: {warning.message}")
@@ -198,7 +201,7 @@ def _warnings(counted: Sequence[TrialRecord]) -> list[Reason]:
 
 
 def not_idle_sentence(idle: IdleRecord) -> str:
-    """What the gate saw when it gave up."""
+    """Return a sentence on what the gate saw when it gave up."""
     sentence = "the host was not idle before the measurement"
     if idle.window is not None and idle.window.reasons:
         sentence += f": {'; '.join(reason.text for reason in idle.window.reasons)}"

@@ -1,7 +1,7 @@
-"""Baselines: what hosts of one model do, and what a host is said to be beside them.
+"""Baselines: what hosts of one model do, and how a host compares with them.
 
-A baseline is one JSON file a hardware model (docs/comparing.md). It holds the figures of each host,
-so that files merge and everything else in it can be computed again.
+A baseline is one JSON file for each hardware model (docs/comparing.md). It holds the figures of
+each host, so files can be merged and everything else in them can be computed again.
 """
 
 from enum import StrEnum
@@ -15,26 +15,31 @@ from hostbench.model.table import Direction
 BASELINE_SCHEMA: Literal[1] = 1
 KIND: Literal["hostbench.baseline"] = "hostbench.baseline"
 
-# With fewer hosts nothing is known of how hosts of a model differ, and the limit is the reference.
+# With fewer hosts, the spread between hosts of a model is unknown, and the limit is the reference.
 HOSTS_LEAST = 5
-# So many headline figures of a host decide together; with more each has to be further off.
+# At most this many headline figures decide about a host. With more of them, each must be further
+# off to count.
 HEADLINES_MOST = 12
-# Of a hundred sound hosts at most one is called low.
+# At most one of a hundred sound hosts is called low.
 REPORT_ERROR = 0.01
-# Of a hundred at most five are called low or suspect.
+# At most five of a hundred sound hosts are called low or suspect.
 SUSPECT_ERROR = 0.05
-# Of the other figures that are named, so many are named by chance.
+# The share of the other reported figures that chance may explain.
 REST_ERROR = 0.05
-# The tolerance limit: a share of all sound hosts lies above it, and that with this confidence.
+# The tolerance limit: this share of all sound hosts lies above it, with this confidence.
 TOLERANCE_COVERAGE = TOLERANCE_CONFIDENCE = 0.95
 
 Positive = Annotated[float, Field(gt=0)]
 
 
 class HostKey(StoredModel):
-    """What hosts of one baseline have in common; None: unknown. `memory` are the populated channels
-    with their speed, `virtualisation` the product or instance type, `protocol` that of the
-    benchmark programs. `is_guest`: a hypervisor lies below."""
+    """What hosts of one baseline have in common; None: unknown.
+
+    - `memory`: the populated channels with their speed.
+    - `virtualisation`: the product or instance type.
+    - `is_guest`: the host runs on a hypervisor.
+    - `protocol`: the protocol version of the benchmark programs.
+    """
 
     cpu: str
     stepping: int | None = None
@@ -47,7 +52,8 @@ class HostKey(StoredModel):
 
     @property
     def words(self) -> str:
-        """`Xeon Platinum 8488C, stepping 8, 1 socket, 2 CPUs, 8 × 4800 MT/s, m7i.large`."""
+        """The key in words: `Xeon Platinum 8488C, stepping 8, 1 socket, 2 CPUs, 8 × 4800 MT/s,
+        m7i.large`."""
         parts = [
             self.cpu,
             None if self.stepping is None else f"stepping {self.stepping}",
@@ -67,15 +73,18 @@ class BaselineJob(StoredModel):
 
 
 class BaselineHost(StoredModel):
-    """A host: its jobs, the oldest first, and facts that may tell two populations apart."""
+    """A host: its jobs, oldest first, and facts that may distinguish two populations."""
 
     jobs: Annotated[tuple[BaselineJob, ...], Field(min_length=1)]
     facts: dict[str, str] = Field(default={})
 
 
 class HostFigures(StoredModel):
-    """A case on one host. `figures` and `limits` have a place for each of the host's jobs: None
-    where it has no figure that may be used, or no limit. `median` is that of `figures`."""
+    """A case on one host.
+
+    `figures` and `limits` have one entry for each of the host's jobs: None where the job has no
+    usable figure, or no limit. `median` is the median of `figures`.
+    """
 
     figures: tuple[Positive | None, ...]
     limits: tuple[Positive | None, ...]
@@ -83,8 +92,11 @@ class HostFigures(StoredModel):
 
 
 class BaselineCase(StoredModel):
-    """A case by host. `within` is the variance of the logarithms of one host's jobs, `between` that
-    of hosts beyond it; None: too few jobs, or hosts, to tell."""
+    """A case by host.
+
+    `within` is the variance of the logarithms of one host's jobs; `between` is the variance of
+    hosts beyond that. None: too few jobs, or too few hosts.
+    """
 
     title: str
     workload: str
@@ -97,7 +109,8 @@ class BaselineCase(StoredModel):
 
 
 class Baseline(StoredModel):
-    """The file. Hosts are named by the hash of their machine, cases by theirs."""
+    """The file. The names of hosts are hashes of their machine ids; the names of cases are the
+    cases' hashes."""
 
     schema_version: Literal[1] = Field(alias="schema", default=BASELINE_SCHEMA)
     kind: Literal["hostbench.baseline"] = KIND
@@ -107,8 +120,8 @@ class Baseline(StoredModel):
 
 
 class BaselineFile(StoredModel):
-    """A file that is looked at: the model that it is of, its `hosts`, their `jobs` and its `cases`;
-    or `error`, why it is not used."""
+    """A baseline file in short: its model, `hosts`, `jobs` and `cases`; or `error`, the reason why
+    it is not used."""
 
     file: str
     key: HostKey | None = None
@@ -119,14 +132,14 @@ class BaselineFile(StoredModel):
 
 
 class BaselineList(StoredModel):
-    """The baselines that checks find, and the folders that they are looked for in."""
+    """The baselines that checks find, and the folders that they search."""
 
     baselines: tuple[BaselineFile, ...]
     folders: tuple[str, ...]
 
 
 class MeasuredFigure(StoredModel):
-    """The figure of a case in one job. `limit`: what the hardware could do at most, or for times at
+    """The figure of a case in one job. `limit`: the most that the hardware can do; for a time, the
     least."""
 
     title: str
@@ -139,7 +152,8 @@ class MeasuredFigure(StoredModel):
 
 
 class MeasuredJob(StoredModel):
-    """What a baseline takes of a job, and what is checked against one. `machine` names its host."""
+    """What a baseline takes from a job, and what a check compares with a baseline. `machine`
+    identifies the host."""
 
     job: str
     machine: str
@@ -152,8 +166,13 @@ class MeasuredJob(StoredModel):
 
 
 class HostWord(StrEnum):
-    """What is known of a host or of one of its figures, the worst first: further off than 1 in 100
-    sound hosts, or than 1 in 20; nothing; no further off than sound hosts are."""
+    """How a host, or one of its figures, compares with sound hosts; the worst first.
+
+    - low: further off than 1 in 100 sound hosts.
+    - suspect: further off than 1 in 20.
+    - no reference: unknown.
+    - as expected: no further off than sound hosts are.
+    """
 
     LOW = "low"
     SUSPECT = "suspect"
@@ -162,12 +181,18 @@ class HostWord(StrEnum):
 
 
 class FigureCheck(StoredModel):
-    """One figure beside those of other hosts. `expected` is the tolerance limit, the least of a
-    sound host (of times the most), `usual` their median. `distribution_free`: the limit is a
-    figure of theirs. `p`: how often a sound host is that far off. `needs_another`: figures of this
-    class stray so much from job to job that one job calls none low. `lost_ratio`: what it is worse
-    than usual. `is_headline`: it is one of those that decide. Without a baseline all of it is
-    None, and `share_of_limit` is what there is."""
+    """One figure compared with those of other hosts. Without a baseline, `share_of_limit` is the
+    only reference, and the other references are None.
+
+    - `is_headline`: it is one of the figures that decide.
+    - `expected`: the tolerance limit, the least value of a sound host (for times: the largest).
+    - `usual`: the median of the other hosts.
+    - `distribution_free`: the limit is itself the figure of one of them.
+    - `p`: how often a sound host is this far off.
+    - `needs_another`: figures of this class vary so much between jobs that a single job calls none
+      of them low.
+    - `lost_ratio`: by which share it is worse than usual.
+    """
 
     case: str
     title: str
@@ -188,10 +213,13 @@ class FigureCheck(StoredModel):
 
 
 class HostCheck(StoredModel):
-    """A host beside a baseline of its model, or beside its limits alone. `word` is that of the
-    headline figures; `hosts` those of the baseline without this one, 0: there is none. `error` is
-    how often a sound host is called low, None where no baseline tells. `notes` say what could not
-    be used, as sentences."""
+    """A host compared with a baseline of its model, or with its limits alone.
+
+    - `word`: the result of the headline figures.
+    - `hosts`: the hosts of the baseline without this one; 0: there is none.
+    - `error`: how often a sound host is called low; None without a baseline.
+    - `notes`: what could not be used, as sentences.
+    """
 
     word: HostWord
     key: HostKey
@@ -207,9 +235,12 @@ class HostCheck(StoredModel):
 
 
 class ReceiptItem(StoredModel):
-    """Something to look at. `lost_ratio`: the share of the speed that it costs, None: unknown.
-    `text` names it, `evidence` says how it is known, both as sentences. `is_fault` False: it may be
-    as it should be, and nobody can tell yet."""
+    """Something to look at.
+
+    `text` names it and `evidence` says how it is known, both as sentences. `lost_ratio` is the
+    share of the speed that it costs; None: unknown. `is_fault` False: it may be as it should be,
+    which is still unknown.
+    """
 
     text: str
     evidence: str
@@ -218,9 +249,13 @@ class ReceiptItem(StoredModel):
 
 
 class Receipt(StoredModel):
-    """The answer to "is this host as it should be?": `answer` in a sentence, `word` for programs;
-    `items` to look at: `faults` that cost performance, the one that costs most first, and behind
-    them what costs nothing to speak of or may be as it should be. `notes` as in HostCheck."""
+    """The answer to "is this host as it should be?".
+
+    - `answer`: the answer as a sentence; `word`: the same for programs.
+    - `items`: what to look at. The first `faults` of them cost performance, the costliest first.
+      The others cost almost nothing, or may be as they should be.
+    - `notes`: see HostCheck.
+    """
 
     word: HostWord
     answer: str

@@ -15,18 +15,21 @@ from hostbench.model.events import ParamValue, ProtocolModel
 
 
 class BodyModel(ProtocolModel):
-    """As exact as what a program says. Requests are validated as JSON
-    (hostbench.web.body.json_body): strict validation of decoded JSON would refuse every list that
-    stands for a tuple."""
+    """As strict as what a program reports.
+
+    Requests are validated as JSON (hostbench.web.body.json_body): strict validation of decoded JSON
+    would refuse every list that stands for a tuple.
+    """
 
 
-# Of the errors of one body so many are told.
+# At most this many errors of one body are reported.
 ERRORS_LISTED = 20
 
 
 @dataclass
 class ErrorsSoFar:
-    """The context of the validation of one body, where a million errors would cost a gigabyte."""
+    """The context of the validation of one body; without it, a million errors would take a
+    gigabyte."""
 
     count: int = 0
 
@@ -34,7 +37,7 @@ class ErrorsSoFar:
 def _while_errors_are_few(
     value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo
 ) -> Any:
-    """Leave out what comes after ERRORS_LISTED errors: the whole is refused by then."""
+    """Leave out the values after ERRORS_LISTED errors: the body is refused anyway."""
     so_far = info.context
     if not isinstance(so_far, ErrorsSoFar):
         return validate(value)
@@ -44,17 +47,17 @@ def _while_errors_are_few(
     try:
         return validate(value)
     except ValidationError:
-        # An error inside of it has been counted there.
+        # An error inside the value has been counted there.
         so_far.count = max(so_far.count, before + 1)
         raise
 
 
-# Beside the type of what a body may have many of.
+# Added to the type of values that a body may have many of.
 WHILE_ERRORS_ARE_FEW = WrapValidator(_while_errors_are_few)
 
 
 def _number_or_word(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """One error for the field, not one for each type that it might have been."""
+    """Report one error for the field instead of one for each type that it may have."""
     try:
         return validate(value)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Decisions: whether figures of two sides differ, in words whose error rates are known."""
+"""Decisions: whether the figures of two sides differ, in words with known error rates."""
 
 from enum import StrEnum
 from typing import Literal
@@ -11,15 +11,15 @@ from hostbench.model.result import StoredModel
 from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
 
-# How sure all words of one comparison are together: of a hundred comparisons of sides that do not
-# differ five say better or worse of anything.
+# The confidence of all words of one comparison together: where the sides do not differ, at most 5
+# of 100 comparisons call any figure better or worse.
 COMPARISON_CONFIDENCE = 0.95
-# How often a change as large as the least effect is found.
+# How often a change of the size of the least effect is found.
 LEAST_EFFECT_POWER = 0.95
 
 
 class Word(StrEnum):
-    """What is known of a change; the worst first."""
+    """The result for a change; the worst first."""
 
     WORSE = "worse"
     UNDECIDED = "undecided"
@@ -38,12 +38,14 @@ class FigureKind(StrEnum):
 class FigureChange(StoredModel):
     """How one figure differs from side A to side B.
 
-    `ratio` is B over A, of the medians in the metric's unit `value_a` and `value_b`; `low` to
-    `high` holds the true ratio with 95 % at least, each figure by itself; that it leaves out 1
-    where nothing changed happens in 5 % of comparisons at most, all their figures together. They
-    are None where the spread is unknown. `margin`: `same` means that the interval lies within this
-    share of 1, even where it leaves 1 out. `least_effect_ratio`: the least relative change that is
-    found in 95 of 100 such comparisons. `reason`: why nothing is decided, as a sentence.
+    - `value_a`, `value_b`: the medians, in the metric's unit; `ratio`: B over A.
+    - `low` to `high`: holds the true ratio with at least 95 % confidence, for each figure by
+      itself. For all figures of a comparison together, it excludes 1 in at most 5 % of the
+      comparisons where nothing changed. None where the spread is unknown.
+    - `margin`: the word is `same` if the interval lies within this share of 1, even where it
+      excludes 1.
+    - `least_effect_ratio`: the least relative change that 95 of 100 such comparisons find.
+    - `reason`: why nothing is decided, as a sentence.
     """
 
     word: Word
@@ -58,8 +60,10 @@ class FigureChange(StoredModel):
 
 
 class Change(FigureChange):
-    """How a figure differs between two sets of jobs, those of `jobs_a` and `jobs_b` that have it.
-    `more`: how many more jobs on each side would decide, None where none are needed, or too many.
+    """How a figure differs between two sets of jobs. `jobs_a` and `jobs_b` count the jobs that have
+    it.
+
+    `more`: how many more jobs on each side would decide; None: none are needed, or too many.
     """
 
     jobs_a: int
@@ -68,8 +72,8 @@ class Change(FigureChange):
 
 
 class CaseChange(StoredModel):
-    """How a case changed; `changes` has the figures that both sides have. `word` is the worst of
-    theirs. `reason`: why the case is not comparable."""
+    """How a case changed. `changes` holds the figures that both sides have, and `word` is the worst
+    of their words. `reason`: why the case is not comparable."""
 
     case: str
     title: str
@@ -81,8 +85,8 @@ class CaseChange(StoredModel):
 
 
 class FactDifference(StoredModel):
-    """A fact of the host or of what measured that differs: the values of each side's jobs, the
-    most frequent first; empty: no job tells."""
+    """A fact about the host or the measuring programs that differs: the values of each side's jobs,
+    the most frequent first. Empty: unknown in all jobs."""
 
     fact: str
     a: tuple[str, ...]
@@ -90,7 +94,7 @@ class FactDifference(StoredModel):
 
 
 class Side(StoredModel):
-    """One side of a comparison: how it was named, its jobs, the oldest first, and their hosts."""
+    """One side of a comparison: its name as given, its jobs, oldest first, and their hosts."""
 
     name: str
     jobs: tuple[str, ...]
@@ -98,10 +102,14 @@ class Side(StoredModel):
 
 
 class Comparison(StoredModel):
-    """Side B beside side A. `word` sums up: worse if anything is, else undecided if anything is,
-    else not comparable if nothing could be compared, else better if anything is, else same.
-    `earlier`: how many other jobs of the hosts told how jobs vary, where the sides have too few.
-    `clock_went_back`: see History."""
+    """Side B compared with side A.
+
+    - `word`: worse if any case is worse, else undecided if any is undecided, else not comparable if
+      no case could be compared, else better if any is better, else same.
+    - `earlier`: where the sides have too few jobs, how many other jobs of the hosts showed the
+      spread between jobs.
+    - `clock_went_back`: see History.
+    """
 
     word: Word
     a: Side
@@ -115,8 +123,8 @@ class Comparison(StoredModel):
 
 
 class CaseFigure(StoredModel):
-    """What one job says of one case: the figures that may be compared, in `unit`. `why_not`: why
-    there are none, as a sentence part."""
+    """One case in one job: the figures that may be compared, in `unit`. `why_not`: why there are
+    none, as part of a sentence."""
 
     case: str
     title: str
@@ -128,7 +136,7 @@ class CaseFigure(StoredModel):
     why_not: str | None = None
 
     def value(self, kind: FigureKind) -> float | None:
-        """One of the two figures."""
+        """Return one of the two figures."""
         return self.undisturbed if kind is FigureKind.UNDISTURBED else self.delivered
 
     @property
@@ -138,11 +146,13 @@ class CaseFigure(StoredModel):
 
 
 class JobFigures(StoredModel):
-    """What decisions need of a job: its figures by case, and the facts of its host and programs.
+    """What decisions need from a job: its figures by case, and the facts of its host and programs.
 
-    `host`: its name; `machine`: see HostInventory. `is_guest`: a hypervisor lies below. `versions`:
-    of the program of each subsystem. `digest`: of the document it is from, None: it has none.
-    `boot`: when it was begun by the clock that nobody sets, None: unknown.
+    - `host`: the name of the host; `machine`: see HostInventory.
+    - `is_guest`: the host runs on a hypervisor.
+    - `versions`: the version of each subsystem's program.
+    - `digest`: the digest of the job's document; None: it has none.
+    - `boot`: when the job began, by a clock that nobody can set; None: unknown.
     """
 
     job: str
@@ -159,8 +169,11 @@ class JobFigures(StoredModel):
 
 
 class SettingSide(StoredModel):
-    """One of the two settings that are measured in turn: `title` names the case with this side's
-    parameters; `environment` is set while its trials run; `command` runs before each of them."""
+    """One of the two settings that are measured in turn.
+
+    `title` names the case with this side's parameters; `environment` is set while its trials run;
+    `command` runs before each of them.
+    """
 
     title: str
     params: dict[str, ParamValue]
@@ -169,8 +182,8 @@ class SettingSide(StoredModel):
 
 
 class SettingTrial(StoredModel):
-    """One trial of a test of a setting: its side, its block and attempt, from 0, and its figures
-    in the metric's unit; `reasons` are codes."""
+    """One trial of a test of a setting: its side, its block and attempt (from 0), and its figures
+    in the metric's unit. `reasons` are codes."""
 
     side: Literal["a", "b"]
     block: int
@@ -183,21 +196,23 @@ class SettingTrial(StoredModel):
 
 
 class SettingFigure(FigureChange):
-    """How a figure differs between two settings, in so many `blocks`."""
+    """How a figure differs between two settings, over `blocks` blocks."""
 
     blocks: int
 
 
 class SettingTest(StoredModel):
-    """Whether a setting matters: blocks of A B B A or B A A B in one run. `word` sums up as that of
-    a Comparison does.
+    """Whether a setting matters: blocks of A B B A or B A A B in one run.
 
-    `looks`: after how many blocks it was decided whether to go on, as far as it came to that last;
-    all words together are wrong as rarely as `confidence` says, whenever it stopped. `repeated`:
-    how many blocks were measured again since trials in them were disturbed or invalid. `idle`: what
-    the idle gate said, None: it was not asked or could not tell. `no_figure`: why a figure that the
-    workload has is not among `figures`, as a sentence. `not_restored`: why the setting of one side
-    is still in force, as a sentence; None: it is not, or there is nothing to restore.
+    - `word`: computed as that of a Comparison.
+    - `looks`: the numbers of blocks after which the test decided, or would have decided, whether to
+      continue. The error rate of all words together is 1 - `confidence`, whenever the test stops.
+    - `repeated`: how many blocks were measured again because trials in them were disturbed or
+      invalid.
+    - `idle`: the idle gate's answer; None: the gate did not run, or could not read the host.
+    - `no_figure`: why a figure of the workload is missing in `figures`, as a sentence.
+    - `not_restored`: why the setting of one side is still in force, as a sentence. None: it is
+      restored, or there is nothing to restore.
     """
 
     kind: Literal["hostbench.ab"] = "hostbench.ab"
@@ -231,15 +246,18 @@ class HistoryPoint(StoredModel):
 
 
 class ChangePoint(StoredModel):
-    """Where a case changed: `job`, begun at `created_unix_s`, is the first after it, and
-    `job_before` the last before it; a job more or less may be meant.
+    """Where a case changed: `job`, begun at `created_unix_s`, is the first job after the change,
+    and `job_before` the last one before it. The true place may be a job earlier or later.
 
-    `ratio` is after over before, of the `jobs_before` and `jobs_after` up to the next change points
-    or the ends; `value_before` and `value_after` are their medians. `low` to `high` holds the true
-    ratio, wherever between those jobs the change was, with the confidence of the history.
-    `least_effect_ratio`: the least relative change that so many jobs would have shown in 95 of 100
-    histories. `facts`: those that differ between the two jobs before and the two after; side A is
-    before.
+    - `jobs_before`, `jobs_after`: how many jobs there are up to the next change points, or to the
+      ends of the history; `value_before`, `value_after`: their medians.
+    - `ratio`: after over before.
+    - `low` to `high`: holds the true ratio with the history's confidence, wherever between those
+      jobs the change was.
+    - `least_effect_ratio`: the least relative change that 95 of 100 histories with as many jobs
+      would have shown.
+    - `facts`: the facts that differ between the two jobs before the change (side A) and the two
+      jobs after it.
     """
 
     word: Word
@@ -258,15 +276,17 @@ class ChangePoint(StoredModel):
 
 
 class History(StoredModel):
-    """A figure of a case over the jobs of a host, the oldest first, and where it changed.
+    """A figure of a case over the jobs of a host, oldest first, and where it changed.
 
-    `word`: undecided with fewer jobs than can decide, else that of the newest change point, else
-    same: no change was found. `least_effect_ratio`: the least relative change that would have been
-    found if it parts the jobs into `least_effect_jobs` on each side; None: there are too few.
-    `left_out`: why jobs are missing, as sentences. `autocorrelation`: that of neighbouring jobs
-    around the means between the changes; None: there are too few jobs. `clock_went_back`: jobs that
-    were begun before they were submitted, or that by the clock of the host's boot follow one that
-    was begun later; the order is that of the times.
+    - `word`: undecided with too few jobs to decide, else the word of the newest change point, else
+      same: no change was found.
+    - `least_effect_ratio`: the least relative change that would have been found with
+      `least_effect_jobs` jobs on each side of it; None: too few jobs.
+    - `left_out`: why jobs are missing, as sentences.
+    - `autocorrelation`: the autocorrelation of neighbouring jobs around the means between the
+      changes; None: too few jobs.
+    - `clock_went_back`: jobs that began before they were submitted, or before an earlier job of the
+      same boot, by their time stamps. The history is in the order of the time stamps.
     """
 
     case: str
@@ -290,6 +310,7 @@ class History(StoredModel):
 class HostHistory(StoredModel):
     """The histories of one case of a host, or of all its headline cases, each with its share of the
     error rate: where nothing changed, at most 5 of 100 such answers show a change in any of them.
+
     `left_out`: documents that cannot be trusted and are in none of the histories, as sentences.
     """
 

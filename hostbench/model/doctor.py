@@ -1,4 +1,4 @@
-"""What `hostbench doctor` found: schema-versioned, so that programs may rely on it."""
+"""The findings of `hostbench doctor`, with a schema version so that programs can rely on it."""
 
 from enum import StrEnum
 from typing import Literal
@@ -11,7 +11,7 @@ DOCTOR_SCHEMA: Literal[1] = 1
 
 
 class State(StrEnum):
-    """What a check says, the worst first."""
+    """The result of a check, the worst first."""
 
     PROBLEM = "problem"
     NOTICE = "notice"
@@ -20,7 +20,7 @@ class State(StrEnum):
 
 
 class Place(StrEnum):
-    """Where a remedy has to be applied."""
+    """Where a remedy must be applied."""
 
     HERE = "here"
     CONTAINER_HOST = "container_host"
@@ -34,10 +34,10 @@ class DoctorModel(BaseModel):
 
 
 class Evidence(DoctorModel):
-    """One thing that was looked at: a file, several files of one pattern, or a call.
+    """One thing that a check read: a file, several files of one pattern, or a call.
 
-    `value` is what it said, on one line; None when it could not be read, and then `reason` says
-    why.
+    `value` is the content, on one line. It is None if the thing could not be read; `reason` then
+    says why.
     """
 
     source: str
@@ -46,7 +46,7 @@ class Evidence(DoctorModel):
 
 
 class Remedy(DoctorModel):
-    """What would change it: a command, or what to do. Nothing of it is ever done by hostbench."""
+    """What would change a finding: a command, or what to do. Hostbench itself never does it."""
 
     action: str
     needs_root: bool
@@ -54,7 +54,7 @@ class Remedy(DoctorModel):
 
 
 class Finding(DoctorModel):
-    """The answer of one check. `text` goes on where the title ends."""
+    """The result of one check. `text` continues the sentence that `title` begins."""
 
     check: str
     topic: str
@@ -69,7 +69,8 @@ class Finding(DoctorModel):
 class DoctorReport(DoctorModel):
     """All findings, the worst first. `subsystem` None: those of every subsystem.
 
-    `window_s` is how long the host was watched for steal, load and throttling; None: not at all.
+    `window_s`: how long the host was watched for steal, load and throttling; None: it was not
+    watched.
     """
 
     report_schema: Literal[1] = Field(alias="schema")

@@ -1,8 +1,8 @@
-"""The event stream of a benchmark program: one JSON object a line, as docs/kernel-protocol.md says.
+"""The event stream of a benchmark program: one JSON object a line (docs/kernel-protocol.md).
 
-docs/kernel-protocol.schema.json is generated from here. Seconds, hertz, bytes and operations are
-base units; a figure that could not be had is null and `reasons` says why; NaN and Infinity are
-refused.
+docs/kernel-protocol.schema.json is generated from this module. Values are in base units: seconds,
+hertz, bytes, operations. A figure that is not available is null, and `reasons` says why. NaN and
+Infinity are refused.
 """
 
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ Ratio = Annotated[float, Field(ge=0)]
 
 
 class ProtocolModel(BaseModel):
-    """Base of everything a program says: exact types, nothing unknown, finite numbers only."""
+    """Base of everything a program reports: exact types, no unknown fields, finite numbers only."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -68,8 +68,10 @@ class Clock(ProtocolModel):
 
 
 class Library(ProtocolModel):
-    """A library that did part of the measured work. `path` is the file that was loaded; `detail` is
-    what else decides about its speed, such as the kernels it chose for this CPU.
+    """A library that did part of the measured work.
+
+    `path` is the file that was loaded. `detail` is what else determines its speed, such as the
+    kernels it chose for this CPU.
     """
 
     name: Annotated[str, StringConstraints(min_length=1)]
@@ -79,7 +81,7 @@ class Library(ProtocolModel):
 
 
 class StartEvent(ProtocolModel):
-    """Everything is set up; `params` holds each parameter as resolved, None: not set.
+    """Everything is set up. `params` holds each parameter as resolved; None: not set.
 
     `facts`: what a workload found about its surroundings, such as the interface it sends through.
     """
@@ -98,7 +100,8 @@ class StartEvent(ProtocolModel):
 
 
 class SampleEvent(ProtocolModel):
-    """The figures of one interval of the timed region; `t_s` is its end since the barrier."""
+    """The figures of one interval of the timed region. `t_s` is the end of the interval, in seconds
+    since the barrier."""
 
     event: Literal["sample"]
     t_s: Seconds
@@ -115,11 +118,11 @@ class WarningEvent(ProtocolModel):
 
 
 class ThreadReport(ProtocolModel):
-    """What one thread did; start and stop count from the barrier.
+    """What one thread did. `start_s` and `stop_s` count from the barrier.
 
-    Beside these fields it carries its rate, or the time of one operation, under the name of the
-    workload's primary metric (None of a thread that only makes load) and, where a clock chain was
-    run, `clock_hertz`. `operations` are bytes where the workload counts bytes. `clean_slices` None:
+    A report also has the thread's rate, or the time of one operation, under the name of the
+    workload's primary metric (None for a thread that only makes load). It has `clock_hertz` where a
+    clock chain ran. `operations` are bytes where the workload counts bytes. `clean_slices` None:
     the workload has a loop of its own, and no slices.
     """
 
@@ -140,10 +143,10 @@ class ThreadReport(ProtocolModel):
 class Disturbance(ProtocolModel):
     """What the kernel saw between the first start and the last stop.
 
-    `cpu_ratio`: CPU time of the threads over their wall time; of a workload with a loop of its own,
-    which waits for other things too, the share of the time that no thread was kept waiting for one.
-    `stopped_s`: how long the program was stopped, as by a hypervisor, or the machine suspended;
-    None: the program is of an earlier version.
+    `cpu_ratio`: CPU time of the threads over their wall time. A workload with a loop of its own
+    also waits for other things; there it is the share of the time in which no thread waited for a
+    CPU. `stopped_s`: how long the program was stopped, for example by a hypervisor, or the machine
+    suspended; None: the program is of an earlier version.
     """
 
     cpu_ratio: Ratio | None
@@ -159,7 +162,8 @@ class Disturbance(ProtocolModel):
 
 class Sentinel(ProtocolModel):
     """Additions per cycle of the first thread, alone and beside the other threads, before the
-    warm-up and after the timed region: two threads that share a core do what one does."""
+    warm-up and after the timed region. Two threads that share a core together do only as much as
+    one."""
 
     alone_before: Ratio
     all_before: Ratio
@@ -168,9 +172,9 @@ class Sentinel(ProtocolModel):
 
 
 class EndEvent(ProtocolModel):
-    """The trial measured. `reasons` says under a dotted name why a value is null.
+    """The trial measured. `reasons` says, under a dotted name, why a value is null.
 
-    `sentinel` None: it says nothing of such a workload, or the program is of an earlier version.
+    `sentinel` None: it means nothing for such a workload, or the program is of an earlier version.
     """
 
     event: Literal["end"]
@@ -210,10 +214,10 @@ EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 class ProcessUsage(ProtocolModel):
-    """One process of ours, or one server we use, over the time of a trial.
+    """What one of our processes, or a server that we use, used during a trial.
 
-    `component`: service, orchestrator, redis. `written_bytes` is what it caused to be written to
-    storage, None: the kernel does not tell.
+    `component`: service, orchestrator or redis. `written_bytes`: the bytes it caused to be written
+    to storage; None: the kernel does not report it.
     """
 
     component: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -228,10 +232,10 @@ class ProcessUsage(ProtocolModel):
 
 
 class OtherProcesses(ProtocolModel):
-    """Processes of one name that are none of hostbench's and used the CPU while a trial ran.
+    """Processes of one name, other than hostbench's, that used the CPU during a trial.
 
-    `pid` is the one of them that used most, `group` its control group, None: the root of all, or
-    the kernel does not tell. `kernel`: threads of the kernel, which may have worked for the trial.
+    `pid` is the one that used most. `group` is its control group; None: the root group, or the
+    kernel does not report it. `kernel`: kernel threads, which may have worked for the trial.
     """
 
     command: str
@@ -243,7 +247,7 @@ class OtherProcesses(ProtocolModel):
 
 
 class OtherGroup(ProtocolModel):
-    """A control group whose processes, none of hostbench's, used the CPU while a trial ran."""
+    """A control group whose processes, other than hostbench's, used the CPU during a trial."""
 
     group: str
     processes: Annotated[int, Field(gt=0)]
@@ -251,8 +255,8 @@ class OtherGroup(ProtocolModel):
 
 
 class DiskUser(ProtocolModel):
-    """Processes of one name, none of hostbench's, that read from disks or wrote to them while a
-    trial ran; `pid` is the one that did most of it, `group` its control group."""
+    """Processes of one name, other than hostbench's, that read from disks or wrote to them during a
+    trial. `pid` is the one that moved most, `group` its control group."""
 
     command: str
     pid: Annotated[int, Field(gt=0)]
@@ -262,9 +266,9 @@ class DiskUser(ProtocolModel):
 
 
 class DiskUse(ProtocolModel):
-    """Bytes that were read from disks and written to them while a trial ran: by hostbench and its
-    programs, and by other processes, as far as these can be seen. `busiest`: those that moved most,
-    most first."""
+    """Bytes that were read from disks and written to them during a trial: by hostbench and its
+    programs, and by other processes as far as they are visible. `busiest`: those that moved most,
+    largest first."""
 
     own_bytes: Count
     others_bytes: Count
@@ -272,17 +276,18 @@ class DiskUse(ProtocolModel):
 
 
 class OthersEvent(ProtocolModel):
-    """Who else used this host while a trial ran, from before its program started until it had
-    ended.
+    """Who else used this host during a trial, from before its program started until it had ended.
 
-    `cpus`: the CPUs of the host. `cpu_s`: CPU time on them that was neither hostbench's nor its
-    programs', None: the kernel does not tell. `user_s`: of that, in programs' own code; threads of
-    the kernel have none. `busiest`: those that used most, most first.
-    `busiest_group`: the control group that used most, if several names of processes did so in it.
-    `unseen`: processes of other containers, or of the host outside this one, cannot be seen.
-    `clock_held_s`: how long the CPU that suffered most was held below its clock by heat or power,
-    None: the CPU has no such counter, or the kernel does not tell. `disk`: of trials that measure a
-    disk; None: of others, and where the kernel does not count it.
+    - `cpus`: the CPUs of the host.
+    - `cpu_s`: CPU time of all but hostbench and its programs; None: the kernel does not report it.
+    - `user_s`: the part of it in programs' own code. Kernel threads have none.
+    - `busiest`: those that used most, largest first.
+    - `busiest_group`: the control group that used most, if processes of several names did so in it.
+    - `unseen`: processes of other containers, or of the host outside this container, are invisible.
+    - `clock_held_s`: how long heat or power lowered the clock of the CPU that suffered most; None:
+      the CPU has no such counter, or the kernel does not report it.
+    - `disk`: use of disks, in trials that measure a disk; None: in others, and where the kernel
+      does not count it.
     """
 
     event: Literal["others"] = "others"
@@ -298,7 +303,7 @@ class OthersEvent(ProtocolModel):
 
 
 class ControlPlaneEvent(ProtocolModel):
-    """The last line of a trial that ran through a service: without it the stream was cut."""
+    """The last line of a trial that ran through a service. A stream without it was cut."""
 
     event: Literal["control_plane"] = "control_plane"
     processes: tuple[ProcessUsage, ...]

@@ -1,10 +1,10 @@
-"""What a host is. Whatever could not be read is None."""
+"""The inventory of a host. What could not be read is None."""
 
 import re
 
 from pydantic import BaseModel, ConfigDict
 
-# Makers and products of virtual machines, for processors that do not say that they are virtual.
+# Makers and products of virtual machines, for processors that do not report that they are virtual.
 _VIRTUAL = re.compile(
     r"qemu|kvm|bochs|vmware|virtualbox|innotek|parallels|xen|virtual machine|google compute"
     r"|openstack|bhyve|firecracker|cloud hypervisor|alibaba cloud ecs|digitalocean",
@@ -47,8 +47,8 @@ class Cpu(HostModel):
 
 
 class Cache(HostModel):
-    """One kind of cache; `instances` is how many of it the online CPUs see, `cpu_lists` who shares
-    each of them, as the kernel writes it."""
+    """One kind of cache. `instances` is how many of them the online CPUs see; `cpu_lists` are the
+    CPUs that share each, as the kernel writes them."""
 
     level: int
     type: str
@@ -59,7 +59,7 @@ class Cache(HostModel):
 
 
 class Frequency(HostModel):
-    """Who decides the clock, as far as the kernel tells."""
+    """What controls the clock, as far as the kernel reports it."""
 
     driver: str | None = None
     governor: str | None = None
@@ -69,7 +69,8 @@ class Frequency(HostModel):
 
 
 class Virtualisation(HostModel):
-    """`hypervisor`: the CPU says it is virtual. `container`: what marks this as a container."""
+    """`hypervisor`: the CPU reports that it is virtual. `container`: the evidence that this is a
+    container."""
 
     hypervisor: bool | None = None
     vendor: str | None = None
@@ -78,14 +79,15 @@ class Virtualisation(HostModel):
 
     @property
     def is_guest(self) -> bool:
-        """Whether a hypervisor lies below, which may make up the hardware that its guests see."""
+        """Whether the host runs on a hypervisor, which may invent the hardware that its guests
+        see."""
         made_by = f"{self.vendor or ''} {self.product or ''}"
         amazon = made_by.lower().startswith(_AMAZON) and ".metal" not in made_by
         return bool(self.hypervisor or amazon or _VIRTUAL.search(made_by))
 
 
 class CgroupLimits(HostModel):
-    """What the control groups allow; `quota_cpus` and `memory_bytes` None: no limit seen."""
+    """What the control groups allow. `quota_cpus` and `memory_bytes` None: no limit seen."""
 
     version: int | None = None
     quota_cpus: float | None = None
@@ -102,7 +104,7 @@ class NumaNode(HostModel):
 
 
 class Channels(HostModel):
-    """Populated memory channels that are alike, as the firmware has configured them."""
+    """Populated memory channels of one kind, as the firmware has configured them."""
 
     count: int
     transfers_per_second: float
@@ -110,12 +112,12 @@ class Channels(HostModel):
 
     @property
     def bytes_per_second(self) -> float:
-        """What they transfer at most, all together."""
+        """The most that they can transfer together."""
         return self.count * self.transfers_per_second * self.width_bits / 8
 
 
 class HugePagePool(HostModel):
-    """Pages of one size that are set aside: hugetlb."""
+    """Reserved huge pages of one size (hugetlb)."""
 
     page_bytes: int
     pages: int
@@ -123,13 +125,14 @@ class HugePagePool(HostModel):
 
 
 class Memory(HostModel):
-    """What memory there is, beyond its size.
+    """The memory of the host, beyond its size.
 
-    `channels` are those with a memory device, None: unknown, for `channels_reason`.
-    `channels_source` says where they are from, `channels_wired` counts those that could have one.
-    `user_bytes_per_second` is the bandwidth in HOSTBENCH_MEMORY_BANDWIDTH.
-    `library_cache_bytes` is what the C library believes the last-level cache of a socket to be.
-    `transparent_huge_pages` and `transparent_huge_page_defrag` are the kernel's settings.
+    - `channels`: channels with a memory device; None: unknown, and `channels_reason` says why.
+    - `channels_source`: where they were read; `channels_wired`: how many channels could have a
+      device.
+    - `user_bytes_per_second`: the bandwidth in HOSTBENCH_MEMORY_BANDWIDTH.
+    - `library_cache_bytes`: the C library's value for the last-level cache of a socket.
+    - `transparent_huge_pages`, `transparent_huge_page_defrag`: the kernel's settings.
     """
 
     nodes: tuple[NumaNode, ...] = ()
@@ -145,11 +148,12 @@ class Memory(HostModel):
 
 
 class Disk(HostModel):
-    """One disk. `rotational` as the device reports it, which means nothing of a virtual one.
+    """One disk. `rotational` is what the device reports; it means nothing for a virtual disk.
 
-    `transport` is how it is attached: nvme, sata, virtio, loop … `link_bytes_per_second` is what
-    that carries at most in one direction, `link_source` where that is from; None: `link_reason`
-    says why nobody knows. `link_duplex`: it carries as much in the other direction meanwhile.
+    - `transport`: how it is attached: nvme, sata, virtio, loop …
+    - `link_bytes_per_second`: the most that its link carries in one direction; `link_source`: where
+      that was read. None: unknown, and `link_reason` says why.
+    - `link_duplex`: the link carries as much in the other direction at the same time.
     """
 
     name: str
@@ -163,8 +167,8 @@ class Disk(HostModel):
 
 
 class BlockDevice(HostModel):
-    """What a file system lies on: `number` is MAJ:MIN, `disks` are what it is made of; several
-    below LVM or RAID."""
+    """What a file system lies on. `number` is MAJ:MIN; `disks` are the disks below, several with
+    LVM or RAID."""
 
     number: str
     name: str
@@ -172,22 +176,23 @@ class BlockDevice(HostModel):
 
     @property
     def link_bytes_per_second(self) -> float | None:
-        """What the links of all its disks carry at most in one direction."""
+        """The most that the links of all its disks carry in one direction; None if one is
+        unknown."""
         links = [disk.link_bytes_per_second for disk in self.disks]
         known = [link for link in links if link is not None]
         return sum(known) if known and len(known) == len(links) else None
 
     @property
     def link_reason(self) -> str | None:
-        """Why that is not known."""
+        """Why that is unknown."""
         return next((disk.link_reason for disk in self.disks if disk.link_reason), None)
 
 
 class ScratchPlace(HostModel):
-    """Where disk workloads have their files, and what lies below.
+    """The directory of the disk workloads' files, and what lies below it.
 
-    `device` None: unknown, for `device_reason`. `device_source` says how it was found:
-    `st_dev`, its mount, or `inferred`: a guess, that bounds nothing. `user_bytes_per_second` and
+    `device` None: unknown, and `device_reason` says why. `device_source` is how it was found:
+    `st_dev`, its mount, or `inferred`, a guess that gives no limit. `user_bytes_per_second` and
     `user_operations_per_second` are HOSTBENCH_DISK_BANDWIDTH and HOSTBENCH_DISK_IOPS.
     """
 
@@ -204,11 +209,11 @@ class ScratchPlace(HostModel):
 
 class Interface(HostModel):
     """A network interface. `kind`: ethernet, loopback, veth, virtio, bridge, wlan … `physical`: it
-    has a device that no hypervisor has made.
+    has a real device, not one that a hypervisor made.
 
-    `link_bits_per_second` is what its line carries at most in one direction, framing included, and
-    `link_source` where that is from; None: unknown, for `link_reason`. `duplex`: full or
-    half.
+    `link_bits_per_second` is the most that its line carries in one direction, framing included;
+    `link_source` is where that was read. None: unknown, and `link_reason` says why. `duplex`: full
+    or half.
     """
 
     name: str
@@ -226,7 +231,8 @@ class Interface(HostModel):
 
 
 class Network(HostModel):
-    """What network there is where it is measured: of a container that has its own, the container's.
+    """The network as the benchmark sees it; in a container with a network of its own, the
+    container's.
 
     `tcp_timestamps`: the kernel offers them. `user_bytes_per_second` is the payload that the path
     to other hosts carries in one direction, from HOSTBENCH_NET_BANDWIDTH.
@@ -237,17 +243,17 @@ class Network(HostModel):
     user_bytes_per_second: float | None = None
 
     def interface(self, name: str | None) -> Interface | None:
-        """The one of this name."""
+        """Return the interface of this name, or None."""
         return next((one for one in self.interfaces if one.name == name), None)
 
 
 class PcieLink(HostModel):
-    """What a PCI Express device is attached by: transfers per second and lane, and lanes, as they
-    are now and as the device has them at most.
+    """The PCI Express link of a device: its lanes and the transfers per second of each, now and at
+    most.
 
-    An idle device may slow its link down. `port_…` are what the ports above it have at most, the
-    least of them; None: there is none, or it does not say. `payload_bytes` is what a packet carries
-    at most, None: only root may read it.
+    An idle device may slow down its link. `port_…` are the lowest maximum values of the ports above
+    it; None: there is no port, or it does not report them. `payload_bytes` is the most that a
+    packet carries; None: only root may read it.
     """
 
     transfers_per_second: float
@@ -260,24 +266,27 @@ class PcieLink(HostModel):
 
     @property
     def transfers_per_second_here(self) -> float:
-        """Of a lane, as fast as both ends can."""
+        """Transfers per second of a lane, as fast as both ends can."""
         port = self.port_transfers_per_second_most
         return min(self.transfers_per_second_most, port or self.transfers_per_second_most)
 
     @property
     def lanes_here(self) -> int:
-        """Those that are in use. An idle device keeps its lanes."""
+        """The lanes in use. An idle device keeps its lanes."""
         return min(self.lanes, self.lanes_most)
 
 
 class GpuFacts(HostModel):
-    """A device that gpu-bench can measure, by its driver; None: the driver does not report it.
+    """A device that gpu-bench can measure, as its driver reports it; None: the driver does not
+    report it.
 
-    `index` is its number in `gpu-bench --list-devices`, `backend` the one of `backends` (cuda,
-    opencl) that is used unless a case says otherwise. `type`: gpu, cpu or other.
-    `compute_capability` is CUDA's, such as 9.0; `compute_units` are streaming multiprocessors where
-    it has one. `clock_hertz` and `memory_clock_hertz` are the highest. `fp64`, `fp16`: it has such
-    arithmetic.
+    - `index`: its number in `gpu-bench --list-devices`.
+    - `backend`: the one of `backends` (cuda, opencl) that is used unless a case names another.
+    - `type`: gpu, cpu or other.
+    - `compute_capability`: CUDA's, such as 9.0.
+    - `compute_units`: streaming multiprocessors on devices that have them.
+    - `clock_hertz`, `memory_clock_hertz`: the highest clocks.
+    - `fp64`, `fp16`: it supports such arithmetic.
     """
 
     index: int
@@ -302,17 +311,17 @@ class GpuFacts(HostModel):
 
 
 class Gpu(GpuFacts):
-    """A device and its PCI Express link; None: unknown, for `link_reason`."""
+    """A device and its PCI Express link; None: unknown, and `link_reason` says why."""
 
     link: PcieLink | None = None
     link_reason: str | None = None
 
 
 class Gpus(HostModel):
-    """What GPUs there are where it is measured: of a container those that it was given.
+    """The GPUs that the benchmark sees; in a container, those passed to the container.
 
-    `looked` has the question to each driver and its answer, also where devices were found.
-    `reason`: why the look failed, None: it did not.
+    `looked` lists the query to each driver and its answer, even if devices were found. `reason`:
+    why the search failed; None: it did not.
     """
 
     devices: tuple[Gpu, ...] = ()
@@ -320,15 +329,15 @@ class Gpus(HostModel):
     reason: str | None = None
 
     def device(self, uuid: str | None, index: int | None = None) -> Gpu | None:
-        """The one of this UUID, else of this index."""
+        """Return the device of this UUID; without one, the device of this index."""
         by_uuid = (one for one in self.devices if uuid and one.uuid == uuid)
         by_index = (one for one in self.devices if not uuid and one.index == index)
         return next(by_uuid, None) or next(by_index, None)
 
 
 class Boot(HostModel):
-    """A moment by the clock that counts from the host's boot and that nobody can set, so that it
-    tells which of two jobs came first. `id` is a hash of the boot's."""
+    """A moment in seconds since the host's boot, by a clock that nobody can set, so it shows which
+    of two jobs came first. `id` is a hash of the boot id."""
 
     id: str
     since_s: float
@@ -337,11 +346,12 @@ class Boot(HostModel):
 class HostInventory(HostModel):
     """One host at the start of a job.
 
-    `machine` is a hash of the machine id: the same host keeps it, and it cannot be turned back.
-    `firmware` is the maker's version and date of the BIOS. `allowed_cpus` is the affinity of the
-    process that runs the benchmark. `memory` None: written by a version that did not look.
-    `scratch`, `network` and `gpus` None: so too, or by a service of
-    another subsystem.
+    - `machine`: a hash of the machine id. It stays the same on a host, and the id cannot be
+      recovered from it.
+    - `firmware`: the maker's version and date of the BIOS.
+    - `allowed_cpus`: the affinity of the process that runs the benchmark.
+    - `memory` None: written by a version that did not read it. `scratch`, `network`, `gpus` None:
+      likewise, or written by a service of another subsystem.
     """
 
     hostname: str
@@ -364,5 +374,5 @@ class HostInventory(HostModel):
 
     @property
     def identity(self) -> tuple[str, str | None, str]:
-        """What must be equal for figures of two sessions to stand side by side."""
+        """What must be equal for figures of two sessions to be comparable."""
         return (self.machine or self.hostname, self.cpu.model_name, self.kernel)

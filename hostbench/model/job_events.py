@@ -20,8 +20,8 @@ from hostbench.model.table import Metric
 
 
 class StateEvent(BodyModel):
-    """The job's state changed. The stream ends after a terminal one. `result`: where the document
-    is, once that is all that is kept of what was measured; None: the events tell it."""
+    """The job's state changed. The stream ends after a terminal state. `result`: the path of the
+    document, once only the document is kept; None: the events of the stream are complete."""
 
     event: Literal["state"] = "state"
     job: str
@@ -32,7 +32,7 @@ class StateEvent(BodyModel):
 
 
 class PlanEvent(BodyModel):
-    """The plan stands; `kept` are the cases of an earlier session that count."""
+    """The plan is complete. `kept` are the cases of an earlier session that count."""
 
     event: Literal["plan"] = "plan"
     cases: list[PlannedCase]
@@ -42,15 +42,15 @@ class PlanEvent(BodyModel):
 
 
 class EstimateEvent(BodyModel):
-    """How long what is left will take, once the cases of a fixed work were run for a moment each:
-    in the place of the plan's estimate."""
+    """How long the remaining cases will take, after those of a fixed work ran for a moment each. It
+    replaces the plan's estimate."""
 
     event: Literal["estimate"] = "estimate"
     estimate: Estimate
 
 
 class WaitingEvent(BodyModel):
-    """The idle gate found the host busy and asks again (live only)."""
+    """The idle gate found the host busy and will check again (live only)."""
 
     event: Literal["waiting"] = "waiting"
     window: IdleWindow
@@ -87,16 +87,15 @@ class SampleTakenEvent(BodyModel):
 
 
 class TrialEndedEvent(BodyModel):
-    """A trial is over. In the API's event the trial has no events of its own but a peer's start:
-    they stand in the result document."""
+    """A trial is over. In the API, the trial has no events of its own except a peer's start: the
+    others are in the result document."""
 
     event: Literal["trial"] = "trial"
     trial: TrialRecord
 
 
 class CaseEndedEvent(BodyModel):
-    """A case is done. In the API's event the record has no figures: they stand in the result
-    document."""
+    """A case is done. In the API, the record has no figures: they are in the result document."""
 
     event: Literal["case"] = "case"
     record: CaseRecord
@@ -120,5 +119,6 @@ class Sink(Protocol):
     """Takes the events of a run, in order."""
 
     def take(self, event: JobEvent) -> None:
-        """Called between trials, and at most once a sample during one: be quick."""
+        """Take an event. Called between trials, and at most once a sample during a trial, so it
+        must be quick."""
         ...

@@ -20,7 +20,7 @@ HOSTS_MOST = 2
 
 
 class StackState(StrEnum):
-    """Where a job stands. waiting: it has its hosts, and waits until they are idle."""
+    """The state of a job. waiting: it has its hosts and waits until they are idle."""
 
     QUEUED = "queued"
     WAITING = "waiting"
@@ -50,11 +50,11 @@ SuiteByNameOrContent = Annotated[
 class JobSpec(BodyModel):
     """The body of POST /jobs: a suite by name or in full, or one workload.
 
-    `scale`: one of the suite's; None: its first, where it has any.
-    `hosts`: where; None: the only host there is. With two, the job measures on the first, and its
-    network cases have their far ends on the second, which is kept idle otherwise.
-    `priority`: each step is worth ten minutes of waiting. The others change the suite as the
-    options of `hostbench run` do.
+    - `scale`: one of the suite's scales; None: the first, if there are any.
+    - `hosts`: where to measure; None: the only host. With two hosts, the job measures on the first,
+      and its network cases have their far ends on the second, which is otherwise kept idle.
+    - `priority`: each step is worth ten minutes of waiting.
+    - The other fields change the suite like the options of `hostbench run`.
     """
 
     suite: SuiteByNameOrContent | None = None
@@ -81,7 +81,7 @@ class JobSpec(BodyModel):
 
 
 class JobProgress(BodyModel):
-    """How far a job is. `current` is the title of the case being measured."""
+    """How far a job is. `current` is the title of the running case."""
 
     cases: int
     done: int
@@ -91,10 +91,14 @@ class JobProgress(BodyModel):
 
 
 class JobView(BodyModel):
-    """A job as GET /jobs/{id} shows it. Times are seconds since 1970; `position` counts from 1
-    among the queued jobs that want one of its hosts. `exit_code` is what `hostbench run` would
-    have ended with. `sessions`: how often it began to measure. `spec` None: only its result is
-    left. `since_unix_s`: when it came into this state; None: an older version stored it."""
+    """A job as GET /jobs/{id} shows it. Times are seconds since 1970.
+
+    - `position`: counts from 1 among the queued jobs that want one of its hosts.
+    - `exit_code`: the exit code that `hostbench run` would have had.
+    - `sessions`: how often the job began to measure.
+    - `spec` None: only the result is left.
+    - `since_unix_s`: when the job entered this state; None: an older version stored it.
+    """
 
     id: str
     state: StackState
@@ -115,9 +119,11 @@ class JobView(BodyModel):
 
 
 class QueueMemory(BodyModel):
-    """What Redis keeps: `ended_jobs`, the oldest of which ended at `oldest_ended_unix_s`; earlier
-    ones are answered from their results. `limit_bytes`: its maxmemory; None: none is set. `full`:
-    nothing new is accepted."""
+    """What Redis keeps: `ended_jobs`, the oldest of which ended at `oldest_ended_unix_s`. Earlier
+    jobs are read from their results.
+
+    `limit_bytes`: Redis' maxmemory; None: none is set. `full`: no new job is accepted.
+    """
 
     used_bytes: int
     limit_bytes: int | None
@@ -127,13 +133,13 @@ class QueueMemory(BodyModel):
 
     @property
     def text(self) -> str:
-        """How much of its memory Redis uses, for people."""
+        """How much of its memory Redis uses, in words."""
         limit = "" if self.limit_bytes is None else f" of {human(self.limit_bytes, 'byte')}"
         return f"{human(self.used_bytes, 'byte')}{limit} used"
 
     @property
     def refusal(self) -> str:
-        """Why nothing new is accepted, and the remedy."""
+        """Why no new job is accepted, and the remedy."""
         return (
             f"Redis is full ({self.text}): nothing new is accepted, accepted jobs go on; wait "
             "until jobs end and points are written, cancel queued jobs, or give Redis more memory "
@@ -142,8 +148,11 @@ class QueueMemory(BodyModel):
 
 
 class JobList(BodyModel):
-    """The answer of GET /jobs, newest first. `next`: give it as `before` for the older ones;
-    `memory`: what Redis keeps. Jobs that it no longer knows are listed from their results."""
+    """The answer of GET /jobs, newest first.
+
+    `next`: the value of `before` in the call for older jobs. `memory`: what Redis keeps. Jobs that
+    Redis no longer has are listed from their results.
+    """
 
     jobs: list[JobView]
     next: str | None = None
@@ -160,7 +169,7 @@ class ServiceView(BodyModel):
 
 
 class HostView(BodyModel):
-    """A host as GET /hosts shows it. `state` gone: its registration was not renewed."""
+    """A host as GET /hosts shows it. State `gone`: its registration was not renewed."""
 
     name: HostName
     state: Literal["idle", "busy", "gone"]
@@ -176,8 +185,8 @@ class HostList(BodyModel):
 
 
 class SuiteView(BodyModel):
-    """A suite that jobs may name. `scales`: its scales, of which the first is measured unless a job
-    says otherwise. `problem`: why it cannot be used, None: it can."""
+    """A suite that jobs may name. `scales`: its scales; a job measures the first unless it names
+    another. `problem`: why it cannot be used; None: it can."""
 
     name: str
     description: str | None
@@ -198,8 +207,8 @@ class WorkloadList(BodyModel):
 
 
 class RejectedPoint(BodyModel):
-    """A point that InfluxDB refused: its line, the retention policy it was for (None: the default
-    one), and why."""
+    """A point that InfluxDB refused: its line, its retention policy (None: the default one), and
+    the reason."""
 
     line: str
     retention: str | None
@@ -221,8 +230,8 @@ class PartHealth(BodyModel):
 
 
 class Health(BodyModel):
-    """The answer of GET /healthz. degraded: jobs run, something else needs attention. down: none
-    can."""
+    """The answer of GET /healthz. degraded: jobs run, but something needs attention. down: no job
+    can run."""
 
     status: Literal["ok", "degraded", "down"]
     parts: dict[str, PartHealth]

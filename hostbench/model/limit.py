@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
-# Of a workload that the table calls naive.
+# Why a workload that the table calls naive has no limit.
 NAIVE_REASON = "a naive figure is held against no limit: it is not what the hardware does"
 
 
@@ -18,10 +18,10 @@ class Factor(BaseModel):
 
 
 class Limit(BaseModel):
-    """What the hardware could do at most.
+    """The most that the hardware can do.
 
-    `value` is in the metric's own unit; None when it is unknown, and then `reason` says why.
-    A measured figure above `value * (1 + tolerance)` is invalid.
+    `value` is in the metric's own unit. It is None if unknown; `reason` then says why. A measured
+    figure above `value * (1 + tolerance)` is invalid.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,8 +1,8 @@
-"""What parameters mean in result documents and journals that do not say it themselves.
+"""The meaning of parameters in result documents and journals that do not state it.
 
-The roles of parameters once stood in the code and not in what was stored. These are the roles of
-that time, so that points and labels of an old document stay what they were. The list is closed: a
-program's table says what its parameters mean today.
+The roles of parameters were once part of the code and not of what was stored. This module keeps the
+roles of that time, so that points and labels of an old document do not change. The list is closed:
+today a program's table states what its parameters mean.
 """
 
 from functools import cache
@@ -33,7 +33,8 @@ _TITLES = {"dtype": "data type", "isa": "instruction set", "pages": "page mode"}
 
 @cache
 def old_meaning(name: str) -> ParamMeaning:
-    """What the parameter called `name` meant; of an unknown one, that it is part of a label."""
+    """Return what the parameter called `name` meant. An unknown parameter is part of a label and
+    nothing else."""
     numeric = name in _NUMBERS or name in _NOUNS
     return ParamMeaning(
         name=name,

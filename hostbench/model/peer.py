@@ -1,6 +1,6 @@
-"""The events of a trial beside those of our own programs: a peer's, and the stack's own.
+"""The events of a peer's trial, and of the stack itself, beside those of our own programs.
 
-A peer speaks no protocol of ours: what it printed is kept as it is, and judged from there.
+A peer does not use our protocol: its output is kept unchanged and judged later.
 """
 
 from typing import Annotated, Literal
@@ -24,12 +24,13 @@ from hostbench.model.events import (
 
 
 class PeerStartEvent(ProtocolModel):
-    """What is run beside a trial of ours. `measures` says in one sentence what its figure is.
+    """What runs beside a trial of ours. `measures` describes its figure in one sentence.
 
-    `metric` is the metric of ours that it is held against, None: it is context only. `differs`: the
-    conditions that matter and are not those of our trial, each with both sides; with one of them it
-    is context. `library`: whose code does the work. `command` is empty when the tool is not
-    installed.
+    - `metric`: our metric that it is compared with; None: it is context only.
+    - `differs`: the conditions that matter and differ from our trial's, each with both sides. If
+      there is one, the figure is context only.
+    - `library`: whose code does the work.
+    - `command`: empty when the tool is not installed.
     """
 
     event: Literal["peer_start"] = "peer_start"
@@ -46,13 +47,15 @@ class PeerStartEvent(ProtocolModel):
 
 
 class PeerEndEvent(ProtocolModel):
-    """How it ended and what it printed: standard output, standard error, and its report file.
+    """How a peer's trial ended and what it printed: standard output, standard error, and its report
+    file.
 
-    `exit_code` is negative when a signal ended it, None when it never started. `output` is the
-    beginning and the end of the `output_bytes` that it printed. `cpu_s` is the CPU time of all
-    its processes; `others_ratio` is what other processes took, `steal_ratio` what the hypervisor
-    gave away, both as shares of the time of the CPUs it ran on. `left_behind` counts processes
-    of it that were still there when it had ended; they were ended too.
+    - `exit_code`: negative when a signal ended the peer; None when it never started.
+    - `output`: the beginning and the end of the `output_bytes` that it printed.
+    - `cpu_s`: the CPU time of all its processes.
+    - `others_ratio`: what other processes took; `steal_ratio`: what the hypervisor gave to others.
+      Both are shares of the time of the CPUs that the peer ran on.
+    - `left_behind`: how many of its processes remained after it ended; they were ended, too.
     """
 
     event: Literal["peer_end"] = "peer_end"

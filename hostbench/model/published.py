@@ -1,8 +1,8 @@
 """What a report published about another host, and which cases measure the same here.
 
-A suite that reruns a report says so in its `published` section: the report's own tables, with the
-figures as they were printed, and for each of their rows the case that measures it soundly and the
-one that measures it the way the report did.
+A suite that reruns a report has a `published` section with the report's own tables and the figures
+as printed. For each row, it names the case that measures it soundly, and the case that measures it
+the report's way.
 """
 
 from typing import Annotated, Literal, Self
@@ -14,22 +14,22 @@ from hostbench.model.body import WHILE_ERRORS_ARE_FEW
 from hostbench.model.events import ParamValue
 from hostbench.model.registry import AnsweredSubsystem
 
-# What a cell of a row may hold. repeats: every run's figure; mean and deviation: as printed, or of
-# a single run; peer, limit: the outside tool's figure and the theoretical one; the efficiencies: in
-# percent, as printed.
+# What a cell of a row may hold. repeats: the figure of every run; mean and deviation: as printed,
+# or those of a single run; peer: the outside tool's figure; limit: the theoretical one; the
+# efficiencies: in percent, as printed.
 CellColumn = Literal[
     "repeats", "mean", "deviation", "peer", "limit", "efficiency", "peer_efficiency"
 ]
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 RUNS_MOST, COLUMNS_MOST, ROWS_MOST, TABLES_MOST = 1000, 100, 10_000, 100
-# WHILE_ERRORS_ARE_FEW is Python: behind it JSON is decoded, and a list stands for a tuple.
+# WHILE_ERRORS_ARE_FEW runs in Python, on decoded JSON, so a list must be accepted for a tuple.
 LIST_TOO = Field(strict=False)
 Runs = Annotated[list[float | int], Field(max_length=RUNS_MOST)]
 Cell = Annotated[float | int | str | Runs | None, WHILE_ERRORS_ARE_FEW]
 Row = Annotated[tuple[Cell, ...], Field(max_length=COLUMNS_MOST), LIST_TOO, WHILE_ERRORS_ARE_FEW]
 LISTED = "repeats"
-# What the report's programs did that a sound method does not; the page has a sentence for each
+# What the report's programs did and a sound method does not do. The page has a sentence for each
 # (hostbench/course/shortcuts.py).
 Shortcut = Literal[
     "loop_counted",
@@ -59,15 +59,15 @@ Shortcut = Literal[
 
 
 class PublishedModel(BaseModel):
-    """Base of everything published: exact types, nothing unknown, finite numbers only."""
+    """Base of everything published: exact types, no unknown fields, finite numbers only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class PublishedHost(PublishedModel):
-    """What the figures were measured on; None: the report does not say.
+    """The host of the figures; None: the report does not state it.
 
-    `cpus` are those its operating system saw; sizes in bytes.
+    `cpus` are those that its operating system saw; sizes are in bytes.
     """
 
     name: Text
@@ -84,10 +84,11 @@ class PublishedHost(PublishedModel):
 class Match(PublishedModel):
     """Which cases measure a series, and how their figure becomes one of the table's.
 
-    A case matches when its workload is this one, its parameters have these values, and those that
-    the table's key names have the row's. `metric` None: the primary one. The figure is the metric
-    times `factor`, in the table's unit; with reading `time` it is block_bytes over the metric, a
-    rate in bytes per second, times `factor`: elapsed time for each block, all threads together.
+    A case matches when it has this workload and these parameter values, and when the parameters in
+    the table's key have the row's values. `metric` None: the primary metric. The figure is the
+    metric times `factor`, in the table's unit. With reading `time`, it is `factor` times
+    block_bytes over the metric, which is a rate in bytes per second: the elapsed time of each
+    block, all threads together.
     """
 
     workload: Annotated[str, StringConstraints(min_length=1)]
@@ -98,16 +99,17 @@ class Match(PublishedModel):
 
 
 class Series(PublishedModel):
-    """The rows of one operation: how it is measured here. `naive` None: no shortcut was taken."""
+    """The rows of one operation: how it is measured here. `naive` None: the report took no
+    shortcut."""
 
     ours: Match
     naive: Match | None = None
 
 
 class TrustedTool(PublishedModel):
-    """An outside tool's figure that the report sets beside its own, and what stands for it here.
+    """An outside tool's figure that the report prints beside its own, and its counterpart here.
 
-    `ours` None: nothing here measures that. The peers of its case are the tools run today.
+    `ours` None: nothing here measures it. The peers of its case are the tools that run today.
     """
 
     title: Text
@@ -119,12 +121,14 @@ class TrustedTool(PublishedModel):
 class PublishedTable(PublishedModel):
     """One table of the report.
 
-    `kind` samples: a figure a second over time, of which the report shows a plot and no numbers.
-    `source`: where it stands in the report. `key`: parameters that tell the rows of a series apart,
-    each a parameter of its cases. `columns` follow operation and key in every row of `rows`.
-    `chart_x`: the name of the key that is the chart's x. `theory`: the report's theoretical figure
-    and how it came by it. `remarks`: where its own arithmetic or units do not hold. `shortcuts`:
-    what its programs did.
+    - `kind` samples: one figure a second over time; the report shows a plot of it and no numbers.
+    - `source`: where it is in the report.
+    - `key`: the parameters that distinguish the rows of a series, each a parameter of its cases.
+    - `columns`: what follows operation and key in every row of `rows`.
+    - `chart_x`: the name of the key on the chart's x axis.
+    - `theory`: the report's theoretical figure and how it was derived.
+    - `remarks`: errors in the report's own arithmetic or units.
+    - `shortcuts`: what its programs did.
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]

@@ -1,7 +1,7 @@
-"""The subsystems of this installation: those in services/, and those that other packages add.
+"""The subsystems of this installation: those in services/, and those of other packages.
 
-Each folder of `services` with a module `subsystem` is one; another package names its own under the
-entry-point group `hostbench.subsystems`. No list of them stands anywhere else.
+Each folder of `services` with a module `subsystem` is one. Another package lists its own under the
+entry-point group `hostbench.subsystems`. There is no other list of them.
 """
 
 import functools
@@ -31,21 +31,26 @@ class _Unusable(Exception):
 
 @dataclass(frozen=True)
 class _Registry:
-    """All subsystems by name, and the entry points of those of other packages."""
+    """All subsystems by name, and the entry points of those from other packages."""
 
     found: dict[str, Subsystem]
     entries: dict[str, EntryPoint]
 
 
 def subsystems() -> Mapping[str, Subsystem]:
-    """Return all of them by name: our own by port, then those of other packages. The first call
-    warns on standard error of each entry point that cannot be used."""
+    """Return all subsystems by name: our own by port, then those of other packages.
+
+    The first call warns on standard error about each entry point that cannot be used.
+    """
     return MappingProxyType(_registry().found)
 
 
 def load_subsystems() -> None:
-    """Call `load()` of all of them. One of another package that raises is removed with a warning on
-    standard error: for this process it is not installed."""
+    """Call `load()` of all subsystems.
+
+    If one of another package raises, warn on standard error and remove it: for this process it is
+    not installed.
+    """
     registry = _registry()
     for name, subsystem in list(registry.found.items()):
         entry = registry.entries.get(name)
@@ -85,17 +90,18 @@ def _registry() -> _Registry:
 
 
 def built_in_names() -> tuple[str, ...]:
-    """Return the names of those in `services`."""
+    """Return the names of the subsystems in `services`."""
     return tuple(one.name for one in _built_in())
 
 
 def subsystem_names() -> tuple[str, ...]:
-    """Return the names of all of them."""
+    """Return the names of all subsystems."""
     return tuple(subsystems())
 
 
 def find_subsystem(name: str) -> Subsystem:
-    """Return the subsystem of this name. Raise UsageError naming those there are."""
+    """Return the subsystem of this name. Raise UsageError, which lists the known names, if there is
+    none."""
     found = subsystems().get(name)
     if found is None:
         raise UsageError(
@@ -117,7 +123,7 @@ def _built_in() -> Iterator[Subsystem]:
 
 
 def _loaded(entry: EntryPoint) -> Subsystem:
-    """Raise _Unusable."""
+    """Return the subsystem of an entry point. Raise _Unusable."""
     try:
         found = entry.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises
@@ -148,8 +154,8 @@ def _origin(entry: EntryPoint) -> str:
 
 @dataclass(frozen=True)
 class _Listed:
-    """A string that the JSON schema lists the subsystems for. `must_be_known`: and only these are
-    valid."""
+    """A string for which the JSON schema lists the subsystems. `must_be_known`: other strings are
+    invalid."""
 
     must_be_known: bool
 
@@ -176,7 +182,7 @@ def _known(name: str) -> str:
     return name
 
 
-# In what others send us: one of this installation.
+# In requests: a subsystem of this installation.
 KnownSubsystem = Annotated[str, _Listed(must_be_known=True)]
-# In what a service or an orchestrator answers: it may have subsystems that the reader lacks.
+# In answers of a service or an orchestrator, which may have subsystems that the reader lacks.
 AnsweredSubsystem = Annotated[str, _Listed(must_be_known=False)]

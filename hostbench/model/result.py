@@ -1,7 +1,8 @@
-"""The result document and the journal it is assembled from.
+"""The result document, and the journal it is assembled from.
 
-One job is one directory: `journal.ndjson` grows by one record a line while it runs, and
-`result.json` is derived from it at the end, and only then. Units: seconds, hertz, the metric's own.
+Each job has a directory. `journal.ndjson` grows by one record a line while the job runs;
+`result.json` is derived from it at the end, and only then. Units: seconds, hertz, and the metric's
+own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +38,7 @@ UNSEALED_SCHEMA, RESULT_SCHEMA = 1, 2
 OWN_TOOL = "hostbench"
 
 WITH_FIGURE = frozenset({Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED, Verdict.INVALID})
-# The figure may be used at its interval.
+# The figure may be used within its interval.
 USABLE = frozenset({Verdict.CLEAN, Verdict.NOISY})
 
 
@@ -71,10 +72,10 @@ class ProgramVersion(StoredModel):
 
 
 class FarHostRecord(StoredModel):
-    """The second host of a job, where the far ends of its network tests are.
+    """The second host of a job, with the far ends of its network tests.
 
-    `program` is what runs there. `address` is the one data goes to, `near_address` the one that
-    the measuring host reaches it from.
+    `program` runs there. Data goes to `address`; `near_address` is the address that the measuring
+    host sends from.
     """
 
     inventory: HostInventory
@@ -84,19 +85,22 @@ class FarHostRecord(StoredModel):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What must be equal for figures of two sessions to stand side by side."""
+        """What must be equal for figures of two sessions to be comparable."""
         return (*self.inventory.identity, self.program.sha256, self.address, self.near_address)
 
 
 class PlannedCase(StoredModel):
     """A case: a workload with one full set of parameters.
 
-    `case` is the hash of workload and `params`; `given` are those the suite named, in the table's
-    order, and what the program is called with. `trial_time_s` is the expected time of one trial,
-    None when it cannot be known; `timeout_s` is when a trial is given up. `peers` are the tools
-    measured in turn with it, `peers_time_s` the expected time of one trial of each of them. `skip`:
-    why it is not measured in this job; None: it is. `naive`: the workload measures the way that is
-    known to mislead.
+    - `case`: the hash of workload and `params`.
+    - `given`: the parameters that the suite named, in the table's order; the program is called with
+      these.
+    - `trial_time_s`: the expected time of one trial; None when it cannot be known.
+    - `timeout_s`: when a trial is given up.
+    - `peers`: the tools measured in turn with it; `peers_time_s`: the expected time of one trial of
+      each.
+    - `skip`: why this job does not measure the case; None: it does.
+    - `naive`: the workload measures in a way that is known to mislead.
     """
 
     case: str
@@ -120,19 +124,19 @@ class PlannedCase(StoredModel):
 
     @property
     def call(self) -> dict[str, ParamValue]:
-        """The parameters the program is called with."""
+        """The parameters that the program is called with."""
         return {name: self.params[name] for name in self.given}
 
     @property
     def title(self) -> str:
-        """How the case is called in front of people."""
+        """The name of the case for people."""
         return f"{self.workload} {self.label}".strip()
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds from the first gate to the last trial. `complete` is False when some trial's time
-    cannot be known, such as that of a fixed work."""
+    """Seconds from the first gate to the last trial. `complete` is False when the time of some
+    trial cannot be known, such as one of a fixed work."""
 
     low_s: float
     high_s: float
@@ -144,7 +148,7 @@ class Estimate:
 
 
 class Busy(StoredModel):
-    """One busy process as evidence: `cpu_ratio` is its share of one CPU."""
+    """A busy process. `cpu_ratio` is its share of one CPU."""
 
     pid: int
     command: str
@@ -152,10 +156,10 @@ class Busy(StoredModel):
 
 
 class IdleWindow(StoredModel):
-    """How busy the host was over `seconds`; a share that could not be read is None.
+    """How busy the host was over `seconds`. A share that could not be read is None.
 
     `busy_ratio` and `steal_ratio` are shares of the time of all CPUs, `busiest_cpu_ratio` of one.
-    The rates of disks and network are read and written, received and sent together.
+    The rates of disks and network add up reads and writes, received and sent bytes.
     """
 
     seconds: float
@@ -169,7 +173,7 @@ class IdleWindow(StoredModel):
 
 
 class TrialFailure(StoredModel):
-    """Why a trial has no figure. `exit_code` is what it makes of the job's exit code."""
+    """Why a trial has no figure. `exit_code` is the exit code that it causes for the job."""
 
     code: Name
     message: str
@@ -179,11 +183,12 @@ class TrialFailure(StoredModel):
 class SessionRecord(StoredModel):
     """The first record of a journal, and of every resumption: what is about to be measured.
 
-    `kept` names the cases that an earlier session has finished, `continued` others whose trials
-    count and that need more. `far_host` None: all of
-    it is measured on one host. `workloads` and `params`: the metrics of each workload that occurs,
-    and what its parameters mean. An old journal has no `params` (old_params.py). `boot` is the same
-    moment as `time_unix_s`; None: unknown.
+    - `kept`: the cases that an earlier session finished; `continued`: other cases whose trials
+      count and that need more.
+    - `far_host` None: the job measures on one host only.
+    - `workloads`, `params`: the metrics of each workload in the plan, and the meaning of its
+      parameters. An old journal has no `params` (old_params.py).
+    - `boot`: the same moment as `time_unix_s`; None: unknown.
     """
 
     record: Literal["session"] = "session"
@@ -203,15 +208,16 @@ class SessionRecord(StoredModel):
     params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
 
     def meaning(self, workload: str, param: str) -> ParamMeaning:
-        """What a parameter of a workload means; of a name in no table, what it once meant."""
+        """Return the meaning of a workload's parameter. For a name in no table, return its old
+        meaning."""
         known = self.params.get(workload, ())
         return next((one for one in known if one.name == param), None) or old_meaning(param)
 
 
 class IdleRecord(StoredModel):
-    """What the idle gate said before a suite, a block or a case.
+    """The idle gate's answer before a suite, a block or a case, for `cases`.
 
-    `idle` None: not measured, or not readable. `cases` are those it speaks for.
+    `idle` None: not measured, or not readable.
     """
 
     record: Literal["idle"] = "idle"
@@ -225,9 +231,9 @@ class IdleRecord(StoredModel):
 
 
 class TrialRecord(StoredModel):
-    """One trial: its raw events, and what was made of them.
+    """One trial: its raw events, and the judgement of them.
 
-    `efficiency` is the primary metric over its limit, None when there is no limit. A peer's trial
+    `efficiency` is the primary metric over its limit; None when there is no limit. A peer's trial
     has the tool's name, the index of our trial that it followed, and its figure in the peer's unit.
     """
 
@@ -247,37 +253,37 @@ class TrialRecord(StoredModel):
 
     @property
     def start(self) -> StartEvent | None:
-        """What was run, when the trial got that far."""
+        """The start event, if the trial got that far."""
         return next((event for event in self.events if isinstance(event, StartEvent)), None)
 
     @property
     def end(self) -> EndEvent | None:
-        """What was measured, when it was."""
+        """The end event, if the trial measured."""
         return next((event for event in self.events if isinstance(event, EndEvent)), None)
 
     @property
     def skip(self) -> SkipEvent | None:
-        """Why it cannot run here, when it cannot."""
+        """The skip event, if the workload cannot run here."""
         return next((event for event in self.events if isinstance(event, SkipEvent)), None)
 
     @property
     def peer_start(self) -> PeerStartEvent | None:
-        """What was run, when it is a peer's trial."""
+        """The start event of a peer's trial."""
         return next((event for event in self.events if isinstance(event, PeerStartEvent)), None)
 
     @property
     def peer_end(self) -> PeerEndEvent | None:
-        """How the peer ended, when it ran."""
+        """The end event of a peer's trial, if the peer ran."""
         return next((event for event in self.events if isinstance(event, PeerEndEvent)), None)
 
     @property
     def others(self) -> OthersEvent | None:
-        """Who else used the host meanwhile."""
+        """Who else used the host during the trial."""
         return next((event for event in self.events if isinstance(event, OthersEvent)), None)
 
     @property
     def control_plane(self) -> ControlPlaneEvent | None:
-        """What hostbench itself used meanwhile, when the trial ran through a service."""
+        """What hostbench itself used during the trial, if it ran through a service."""
         return next((event for event in self.events if isinstance(event, ControlPlaneEvent)), None)
 
     @property
@@ -287,7 +293,7 @@ class TrialRecord(StoredModel):
 
     @property
     def warnings(self) -> tuple[WarningEvent, ...]:
-        """What the program warned of."""
+        """The program's warnings."""
         return tuple(event for event in self.events if isinstance(event, WarningEvent))
 
 
@@ -302,9 +308,12 @@ class StopReason(StrEnum):
 
 
 class ConfidenceInterval(StoredModel):
-    """An interval of the median that holds the true one with the probability `confidence`; 0: of
-    one trial, which says nothing of its spread. Documents before Student's interval have the order
-    statistics' one, with the coverage that it really has (n = 3: 75 %)."""
+    """An interval that holds the true median with probability `confidence`. A confidence of 0
+    belongs to a single trial, which shows no spread.
+
+    Documents older than Student's interval have the interval of order statistics, with its real
+    coverage (n = 3: 75 %).
+    """
 
     low: float
     high: float
@@ -312,9 +321,11 @@ class ConfidenceInterval(StoredModel):
 
 
 class ClassSpread(StoredModel):
-    """How much the trials of a case differ in the other cases of the same class of resource:
-    `deviation_ratio` is the standard deviation of their logarithms, of `cases` cases with
-    `degrees` degrees of freedom together."""
+    """How much the trials of a case differ in the other cases of its class.
+
+    `deviation_ratio` is the standard deviation of the logarithms, over `cases` cases with `degrees`
+    degrees of freedom together.
+    """
 
     deviation_ratio: float
     degrees: Annotated[int, Field(gt=0)]
@@ -322,11 +333,11 @@ class ClassSpread(StoredModel):
 
 
 class Statistics(StoredModel):
-    """Of the trials that count; n counts trials, never samples.
+    """Statistics of the trials that count. n counts trials, never samples.
 
-    `half_width_ratio` is half the interval over the median, None where there is none or it is 0.
-    `outliers` are positions among the counted trials. `unstable` says why pyperf's rules would
-    call it so, None when they do not.
+    `half_width_ratio` is half the interval over the median; None without an interval or with a
+    median of 0. `outliers` are positions among the counted trials. `unstable` says why pyperf's
+    rules call the trials unstable; None when they do not.
     """
 
     n: int
@@ -343,10 +354,14 @@ class Statistics(StoredModel):
 
 
 class ClassSpreads(StoredModel):
-    """What was known of the class of a case, when it ended, beside its own trials: how much those
-    of the other cases differ, in the figures that count and in what was delivered (None: nothing is
-    known), by how much figures of this class drift from job to job on such a host, and how wide
-    half their interval usually is there, as a share of the figure (0: unknown)."""
+    """What was known about the class of a case when it ended, without the case's own trials.
+
+    - `figure`, `delivered`: how much the trials of the other cases differ, in the figures that
+      count and in the delivered figures; None: unknown.
+    - `drift_ratio`: how much figures of this class drift between jobs on such a host.
+    - `usual_half_width`: the usual half-width of their interval there, as a share of the figure; 0:
+      unknown.
+    """
 
     figure: ClassSpread | None = None
     delivered: ClassSpread | None = None
@@ -355,7 +370,7 @@ class ClassSpreads(StoredModel):
 
 
 class Interval(StoredModel):
-    """From `low` to `high`, in the unit of what it belongs to."""
+    """From `low` to `high`, in the unit of the figure it belongs to."""
 
     low: float
     high: float
@@ -364,10 +379,12 @@ class Interval(StoredModel):
 class Figure(StoredModel):
     """One of the two figures of a case, a median of `n` trials.
 
-    `interval` holds the true one with the probability `coverage`; both are None where the spread
-    is unknown. `least_difference_ratio`: the least relative change that a second job like this one
-    would show in 4 of 5 attempts, None: it cannot be told. `drift_ratio`: the part of both that is
-    not seen in the trials, the standard deviation between jobs on such a host; 0: none is known.
+    - `interval`: holds the true figure with probability `coverage`; both are None where the spread
+      is unknown.
+    - `least_difference_ratio`: the least relative change that a second job like this one would show
+      in 4 of 5 attempts; None: unknown.
+    - `drift_ratio`: the standard deviation between jobs on such a host. It is part of both,
+      although trials do not show it; 0: unknown.
     """
 
     value: float
@@ -391,11 +408,14 @@ class ConditionState(StrEnum):
 
 
 class Condition(StoredModel):
-    """What the host was like while the trials of a case ran, whatever that did to its figure.
+    """The condition of the host while the trials of a case ran, whether or not it affected the
+    figure.
 
-    `state` is what took the largest `share` of the time of the CPUs (of `throttled`: of the time of
-    the trials), and `also` what took less. `culprit`: who that was, None where nobody is known.
-    `is_sure`: it took at least half of what was taken.
+    - `state`: what took the largest `share` of the CPUs' time (for `throttled`: of the trials'
+      time).
+    - `also`: what took smaller shares.
+    - `culprit`: who took it; None: unknown. `is_sure`: the culprit took at least half of what was
+      taken.
     """
 
     state: ConditionState
@@ -413,7 +433,7 @@ class Condition(StoredModel):
 
 
 class MetricResult(StoredModel):
-    """One metric of a case. `limit` is that of one trial, the one in the middle."""
+    """One metric of a case. `limit` is the limit of one trial, the one in the middle."""
 
     unit: str
     direction: Direction
@@ -425,14 +445,15 @@ class MetricResult(StoredModel):
 class PeerFigures(StoredModel):
     """What a trusted outside tool measured in turn with a case, under the same placement.
 
-    `metric` is the metric of ours that the tool's figure is held against: of the same quantity and
-    unit, a whole-run mean where the tool reports one. None: the tool measures something else, or
-    under other conditions (`differs`, see PeerStartEvent); its figure stands beside ours as
-    context, and there is no ratio. `ours` are the statistics of that metric in the same pairs of
-    neighbouring trials, None in documents that do not have them. `ratio` are those of ours over the
-    peer's, pair by pair; None where the verdict is not clean or noisy. `library`: whose code does
-    the work, such as the BLAS behind HPL. `verdict` is skipped, with the package to install, when
-    the tool is missing.
+    - `metric`: our metric that the tool's figure is compared with, of the same quantity and unit; a
+      whole-run mean where the tool reports one. None: the tool measures something else, or under
+      other conditions (`differs`, see PeerStartEvent); its figure is then context, and there is no
+      ratio.
+    - `ours`: the statistics of that metric in the same pairs of neighbouring trials; None in
+      documents without them.
+    - `ratio`: ours over the peer's, pair by pair; None unless the verdict is clean or noisy.
+    - `library`: whose code does the work, such as the BLAS behind HPL.
+    - `verdict`: skipped, with the package to install, when the tool is missing.
     """
 
     tool: str
@@ -452,21 +473,23 @@ class PeerFigures(StoredModel):
 
     @property
     def difference(self) -> str:
-        """`differs` in one phrase, empty where nothing does."""
+        """`differs` as one phrase; empty without a difference."""
         return "; and ".join(self.differs)
 
 
 class TwoFigures(StoredModel):
-    """What the hardware did while it was left alone (`undisturbed`), and what the whole of all
-    trials came to (`delivered`).
+    """What the hardware did while nothing disturbed it (`undisturbed`), and what all trials
+    delivered as a whole (`delivered`).
 
-    `figure` is the one that tables show and the verdict is about, of the trials that count:
-    `undisturbed` where there is one; of a disturbed case what its slices did all the same; of
-    workloads without slices the whole of those trials. `delivered_ratio` is delivered over what
-    slices did, of times the other way round: the share of the speed that was delivered; None of
-    workloads without slices. `best` is the best figure that one of the trials behind `figure` has:
-    what was reached, also where no limit is known, and no limit itself. All are None in documents
-    that do not know them yet.
+    - `figure`: the figure that tables show and the verdict judges, from the trials that count. It
+      is `undisturbed` where that exists; for a disturbed case, what its slices did nevertheless;
+      for workloads without slices, the whole of those trials.
+    - `delivered_ratio`: delivered over the figure of the slices (for times: the inverse), the share
+      of the speed that was delivered; None for workloads without slices.
+    - `best`: the best figure of a trial behind `figure`: what was reached, even where no limit is
+      known. It is not a limit.
+
+    All are None in documents that are older than these fields.
     """
 
     figure: Figure | None = None
@@ -478,9 +501,11 @@ class TwoFigures(StoredModel):
 
 
 class CaseFigures(TwoFigures):
-    """What the trials of a case amount to. `counted` are the indices of the trials that count;
-    `reasons` explain the verdict, and are empty while there is none. `others`: what the intervals
-    took from other cases."""
+    """The result of a case's trials.
+
+    `counted` are the indices of the trials that count. `reasons` explain the verdict, and are empty
+    without one. `others`: what the intervals took from other cases.
+    """
 
     reasons: tuple[Reason, ...]
     metrics: dict[Name, MetricResult]
@@ -490,10 +515,9 @@ class CaseFigures(TwoFigures):
 
 
 class CaseRecord(StoredModel):
-    """A case is done; without this record its trials are not counted as complete.
+    """A case is done. Without this record its trials do not count as complete.
 
-    `figures` None: in the events of the API, and in journals that were written before
-    figures stood in them.
+    `figures` None: in the events of the API, and in journals that are older than this field.
     """
 
     record: Literal["case"] = "case"
@@ -504,7 +528,7 @@ class CaseRecord(StoredModel):
 
 
 class StateRecord(StoredModel):
-    """How a session ended. `reason` is one sentence, None when the job succeeded."""
+    """How a session ended. `reason` is one sentence; None when the job succeeded."""
 
     record: Literal["state"] = "state"
     time_unix_s: float
@@ -521,12 +545,12 @@ RECORD: TypeAdapter[Record] = TypeAdapter(Record)
 
 
 class CaseClock(StoredModel):
-    """The clock that a case's limit rests on (`hertz`), beside the one that the host is expected to
-    reach (`expected_hertz`, and `source` says who expects it).
+    """The clock behind a case's limit (`hertz`), and the clock that the host is expected to reach
+    (`expected_hertz`, by `source`).
 
-    `ratio` is the one over the other. `limit` is the limit at the expected clock, in the metric's
-    unit, and `efficiency` the figure's share of it: `ratio` times its share of the limit at its own
-    clock, which is the work per cycle beside the most there can be.
+    `ratio` is the first over the second. `limit` is the limit at the expected clock, in the
+    metric's unit. `efficiency` is the figure's share of that limit: `ratio` times the share of the
+    limit at its own clock, which is the work per cycle relative to the maximum.
     """
 
     hertz: float
@@ -544,10 +568,14 @@ class PeerResult(PeerFigures):
 
 
 class CaseResult(TwoFigures):
-    """Everything known about one case. `counted` are the indices of the trials that count,
-    `equivalent_command` measures the same with a trusted tool, in a file of one's own. `naive`: the
-    workload measures the way that is known to mislead; the figure is no headline. `clock`: of a
-    case whose limit rests on a measured clock, in the document of its job."""
+    """Everything known about one case.
+
+    - `counted`: the indices of the trials that count.
+    - `equivalent_command`: measures the same with a trusted tool, in a file of the user's own.
+    - `naive`: the workload measures in a way that is known to mislead; its figure is never a
+      headline.
+    - `clock`: for a case whose limit rests on a measured clock, in the document of its job.
+    """
 
     case: str
     workload: str
@@ -567,28 +595,31 @@ class CaseResult(TwoFigures):
     equivalent_command: str | None = None
     naive: bool = False
     clock: CaseClock | None = None
-    # What the document or the session says once for all cases of a workload.
+    # Stored once in the document or the session, for all cases of a workload.
     _meanings: Mapping[str, ParamMeaning] = PrivateAttr(default_factory=dict)
 
     @property
     def title(self) -> str:
-        """How the case is called in front of people."""
+        """The name of the case for people."""
         return f"{self.workload} {self.label}".strip()
 
     def meaning(self, param: str) -> ParamMeaning:
-        """What one of its parameters means; of a name in no table, what it once meant."""
+        """Return the meaning of one of its parameters. For a name in no table, return its old
+        meaning."""
         return self._meanings.get(param) or old_meaning(param)
 
     def with_meanings(self, meanings: Iterable[ParamMeaning]) -> Self:
-        """The case, once it knows what its parameters mean."""
+        """Set the meaning of its parameters; return the case."""
         self._meanings = {one.name: one for one in meanings}
         return self
 
 
 class ResultDocument(StoredModel):
-    """The record of one job; InfluxDB and every report can be rebuilt from it. `workloads`,
-    `params` and `boot`: see SessionRecord. `digest`: see hostbench.results.sealed; None in
-    documents of schema 1, and while one is made."""
+    """The record of one job. InfluxDB and every report can be rebuilt from it.
+
+    `workloads`, `params` and `boot`: see SessionRecord. `digest`: see hostbench.results.sealed;
+    None in documents of schema 1, and while a document is being made.
+    """
 
     schema_version: Literal[1, 2] = Field(alias="schema", default=2)
     kind: Literal["hostbench.result"] = "hostbench.result"

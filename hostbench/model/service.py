@@ -19,11 +19,11 @@ from hostbench.model.registry import AnsweredSubsystem, KnownSubsystem
 from hostbench.model.result import OWN_TOOL, Busy, IdleWindow, ProgramVersion
 from hostbench.model.table import Table
 
-# A trial ends when its lease was not renewed for so long.
+# A trial ends when its lease was not renewed for this long.
 LEASE_S = 5.0
 RENEW_S = 2.0
 TRIAL_S_MOST = 30 * 86400.0
-# What one session may carry at most.
+# The most that one session may carry.
 SESSION_S_MOST = 86400.0
 SESSION_STREAMS_MOST = 2048
 SESSION_BYTES_MOST = 10**18
@@ -39,12 +39,14 @@ TrialId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{
 
 
 class BesideRequest(BodyModel):
-    """The trial of ours that a peer is to be compared with.
+    """Our trial that a peer is compared with.
 
-    `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
-    primary metric. `elapsed_s`: how long it measured. `far_cpus`: where its far end ran; of these
-    those count that are CPUs of the host which the peer's server runs on. `libraries`: name and
-    version of those that did its work.
+    - `cpus`: where its threads ran, one for each thread.
+    - `rate`: its whole-run figure, in the unit of its primary metric.
+    - `elapsed_s`: how long it measured.
+    - `far_cpus`: where its far end ran. Only those count that are CPUs of the host on which the
+      peer's server runs.
+    - `libraries`: name and version of the libraries that did its work.
     """
 
     cpus: Annotated[tuple[Count, ...], Field(min_length=1, max_length=4096)]
@@ -55,7 +57,7 @@ class BesideRequest(BodyModel):
 
 
 def _one_host(text: str) -> str:
-    """The address of one host, as a packet to it has it."""
+    """Return the address of one host in its normal form. Raise ValueError for anything else."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -73,17 +75,17 @@ def _one_host(text: str) -> str:
 IpAddress = Annotated[str, StringConstraints(max_length=64), AfterValidator(_one_host)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 SessionToken = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{32}|[0-9a-f]{64})$")]
-# Fences begin at the milliseconds since 1970, which stay below this until 2286, and then grow by
-# jobs. A larger number in a lock file was made up: anybody may write there.
+# Fences start at the milliseconds since 1970, which stay below this until 2286, and then grow with
+# each job. A larger number in a lock file is invalid: anybody may write there.
 FENCE_MOST = 10**13
-# What JSON readers and Lua keep exactly.
+# JSON readers and Lua keep integers up to this exactly.
 Fence = Annotated[int, Field(ge=0, le=2**53 - 1)]
 ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
 class SessionPlace(BodyModel):
-    """Where an open session is. `token` is its secret, good for one near end; None: a tool's server
-    has none."""
+    """Where an open session is. `token` is its secret, valid for one near end; None: a tool's
+    server has none."""
 
     address: IpAddress
     port: Port
@@ -93,10 +95,11 @@ class SessionPlace(BodyModel):
 class TrialRequest(BodyModel):
     """The body of POST /trials: one trial of a workload, or of a peer beside one of ours.
 
-    `id` is the caller's own, unique. `fence`: see docs/service.md; None: a trial by hand, which
-    pre-empts no trial. `sha256`: the program the caller planned with; None: whichever is there.
-    `timeout_s`: when the trial is given up. `session`: the far end that another host's service
-    opened for this trial.
+    - `id`: unique, chosen by the caller.
+    - `fence`: see docs/service.md; None: a trial by hand, which pre-empts no other trial.
+    - `sha256`: the program that the caller planned with; None: any.
+    - `timeout_s`: when the trial is given up.
+    - `session`: the far end that another host's service opened for this trial.
     """
 
     id: TrialId
@@ -113,13 +116,15 @@ class TrialRequest(BodyModel):
 class SessionRequest(BodyModel):
     """The body of POST /sessions: the far end of one trial, or the server of a peer's.
 
-    `id` and `fence` are as in TrialRequest; the lease of `id` is renewed by the same call.
-    `allowed_address` is the near end's, the only one that is let in. The others are caps, above
-    which the session ends: `duration_s` from its first proof on, `streams` at a time, `bytes`
-    altogether and `rate` (byte/s) of all streams together; None: no cap of its own. `expiry_s`:
-    how long it waits for the near end. `workload` and `params` are of a peer's trial: they say
-    which server of `tool` is needed; `cpus` is where it runs, empty: anywhere. `sha256`: the far
-    end's program that the caller knows; None: whichever is there.
+    - `id`, `fence`: as in TrialRequest; the lease of `id` is renewed by the same call.
+    - `allowed_address`: the near end's address, the only one that may connect.
+    - `duration_s`, `streams`, `bytes`, `rate`: the session ends above one of these: seconds from
+      its first proof on, streams at a time, bytes in total, and byte/s of all streams together.
+      None: no cap of its own.
+    - `expiry_s`: how long it waits for the near end.
+    - `workload`, `params`: those of a peer's trial; they determine which server of `tool` is
+      needed. `cpus` is where the server runs; empty: anywhere.
+    - `sha256`: the far end's program that the caller knows; None: any.
     """
 
     id: TrialId
@@ -138,10 +143,10 @@ class SessionRequest(BodyModel):
 
 
 class Ending(StrEnum):
-    """Why a trial was ended from outside, as the code of its failure: its job is over, too.
+    """Why a trial was ended from outside, as the code of its failure; its job is over, too.
 
-    lease_lost: it was not renewed. caller_gone: the connection closed. preempted: a higher fence
-    came. service_ends: the service got a signal to stop.
+    lease_lost: the lease was not renewed. caller_gone: the connection closed. preempted: a higher
+    fence came. service_ends: the service received a signal to stop.
     """
 
     LEASE_LOST = "lease_lost"
@@ -151,7 +156,7 @@ class Ending(StrEnum):
 
 
 class Refusal(StrEnum):
-    """The codes that a refused POST /trials has beside those of every call."""
+    """The codes of a refused POST /trials, in addition to those of every call."""
 
     BUSY = "busy"
     STALE_FENCE = "stale_fence"
@@ -161,11 +166,11 @@ class Refusal(StrEnum):
 
 
 class SessionOutcome(StrEnum):
-    """How a session ended, as its far end says it.
+    """How a session ended, as its far end reports it.
 
     done: the near end closed the session. expired: no near end proved the token in time. refused:
-    wrong proofs, or a test that cannot be done. lost: the near end was there and is gone. capped:
-    it went over a cap. ended: its owner ended it. failed: it could not go on.
+    wrong proofs, or an impossible test. lost: the near end was there and disappeared. capped: it
+    exceeded a cap. ended: its owner ended it. failed: it could not continue.
     """
 
     DONE = "done"
@@ -186,7 +191,7 @@ class ListeningEvent(ProtocolModel):
 
 
 class SessionEvent(ProtocolModel):
-    """The first line of a session: where the near end finds it. See SessionPlace."""
+    """The first line of a session: the address for the near end. See SessionPlace."""
 
     event: Literal["session"] = "session"
     address: IpAddress
@@ -195,13 +200,16 @@ class SessionEvent(ProtocolModel):
 
     @property
     def place(self) -> SessionPlace:
-        """What the near end's trial is given."""
+        """The place that the near end's trial gets."""
         return SessionPlace(address=self.address, port=self.port, token=self.token)
 
 
 class SessionEndEvent(ProtocolModel):
-    """How a session ended. `strangers`: connections from elsewhere that were closed. `cpu_s`: CPU
-    time of the far end's process; None of a tool's server that does not tell."""
+    """How a session ended.
+
+    `strangers`: closed connections from other addresses. `cpu_s`: CPU time of the far end's
+    process; None for a tool's server that does not report it.
+    """
 
     event: Literal["session_end"] = "session_end"
     outcome: SessionOutcome
@@ -211,9 +219,9 @@ class SessionEndEvent(ProtocolModel):
 
 
 class RouteAnswer(BodyModel):
-    """The answer of GET /route: from which address and by which interface this host reaches
-    another (None: none was requested), and the address where others reach this one for data, where
-    the operator set one (HOSTBENCH_NET_ADDRESS)."""
+    """The answer of GET /route: the address and the interface by which this host reaches another
+    (None: none was requested), and the address where others reach this one for data, if the
+    operator set one (HOSTBENCH_NET_ADDRESS)."""
 
     source: str | None
     interface: str | None
@@ -221,7 +229,8 @@ class RouteAnswer(BodyModel):
 
 
 class FailureEvent(ProtocolModel):
-    """In place of a figure: see hostbench.model.trial.TrialFailed. `exit_code` is the job's."""
+    """Sent in place of a figure: see hostbench.model.trial.TrialFailed. `exit_code` is the
+    job's."""
 
     event: Literal["failure"] = "failure"
     code: Name
@@ -230,8 +239,8 @@ class FailureEvent(ProtocolModel):
 
 
 class ServiceTable(BodyModel):
-    """The answer of GET /workloads: the program's table as it is on this host, `unsupported` and
-    its reasons included, and the peers a suite may name."""
+    """The answer of GET /workloads: the program's table as it is on this host, with `unsupported`
+    and its reasons, and the peers that a suite may name."""
 
     subsystem: AnsweredSubsystem
     program: ProgramVersion
@@ -240,19 +249,21 @@ class ServiceTable(BodyModel):
 
 
 class IdleAnswer(BodyModel):
-    """The answer of GET /idle: how busy the host was over the last `window.seconds`, and which
-    processes were busiest, as far as the service sees them."""
+    """The answer of GET /idle: how busy the host was over the last `window.seconds`, and the
+    busiest processes that the service can see."""
 
     window: IdleWindow
     busiest: tuple[Busy, ...] = ()
 
 
 class Registration(BodyModel):
-    """The body of POST /hosts: a service of a host says where it is, and renews that.
+    """The body of POST /hosts: a service of a host registers its address, and renews that.
 
-    `instance` is new at every start of the service, so that the orchestrator reads its table and
-    its inventory anew. `url`: http://name:port, or unix:/path of a socket. `fence`: the highest in
-    the host's lock file; the next job gets a higher one. `held_by`: see LockAnswer.
+    - `instance`: new at every start of the service, so that the orchestrator reads its table and
+      its inventory again.
+    - `url`: http://name:port, or unix:/path of a socket.
+    - `fence`: the highest in the host's lock file; the next job gets a higher one.
+    - `held_by`: see LockAnswer.
     """
 
     host: HostName
@@ -264,14 +275,15 @@ class Registration(BodyModel):
 
 
 class LockAnswer(BodyModel):
-    """The answer to GET /lock. `held_by`: who has the host and is no trial of a job, such as a
-    `hostbench run`, for people; null: nobody."""
+    """The answer to GET /lock. `held_by`: in words, who holds the host other than a trial of a job,
+    such as a `hostbench run`; null: nobody."""
 
     held_by: str | None
 
 
 class Registered(BodyModel):
-    """The answer to it: renew within `renew_s`; without that the host is gone after `expires_s`."""
+    """The answer to a registration: renew it within `renew_s`, otherwise the host is gone after
+    `expires_s`."""
 
     renew_s: float
     expires_s: float

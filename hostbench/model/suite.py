@@ -18,14 +18,14 @@ from hostbench.model.events import ParamValue
 from hostbench.model.published import Published
 
 IdlePolicy = Literal["fail", "flag", "force"]
-# auto: every light one that fits; otherwise the tools by name.
+# auto: every light peer that fits; otherwise the tools by name.
 PEERS_MOST = 100
 PeerChoice = (
     Literal["auto", "none"] | Annotated[list[str], Field(min_length=1, max_length=PEERS_MOST)]
 )
 ALL = "all"
 DURATION = "duration_s"
-# The parameters that fix what a trial does: without duration_s no time ends it.
+# The parameters that fix the work of a trial: without duration_s, no time ends it.
 FIXED_WORK = ("work", "total_bytes")
 TARGET_HALF_WIDTH = 0.02
 SCALES_MOST = 8
@@ -39,16 +39,17 @@ ScaleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_l
 
 
 class SuiteModel(BaseModel):
-    """Base of everything a suite file says: exact types, nothing unknown, finite numbers only."""
+    """Base of everything in a suite file: exact types, no unknown fields, finite numbers only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class IdleRules(SuiteModel):
-    """When the idle gate runs and what happens when it stays shut for `timeout_s` seconds.
+    """When the idle gate runs, and what happens if the host is still busy after `timeout_s`
+    seconds.
 
-    fail: the run ends. flag: it measures and every result says so. force: no check of the host.
-    A block is what one entry of `cases` expands to.
+    fail: the run ends. flag: it measures, and every result records it. force: the host is not
+    checked. A block is what one entry of `cases` expands to.
     """
 
     policy: IdlePolicy = "flag"
@@ -57,10 +58,13 @@ class IdleRules(SuiteModel):
 
 
 class Repeats(SuiteModel):
-    """How often a case is measured: at least `min_trials`, then until the half-width of the
-    confidence interval is `target_half_width` of the median, at most `max_trials`, and no further
-    trial begins once the case would take longer than `max_time_s` (min_trials always run).
-    `target_half_width` None: what its subsystem has; a planned case has a number."""
+    """How often a case is measured.
+
+    At least `min_trials` run, whatever time they take. Then trials follow until the half-width of
+    the confidence interval is `target_half_width` of the median, or until `max_trials` have run. No
+    further trial begins if the case would then take longer than `max_time_s`. `target_half_width`
+    None: the value of its subsystem; a planned case has a number.
+    """
 
     min_trials: Annotated[int, Field(ge=1, le=TRIALS_MOST)] = 5
     max_trials: Annotated[int, Field(ge=1, le=TRIALS_MOST)] = 15
@@ -69,7 +73,7 @@ class Repeats(SuiteModel):
 
     @property
     def target(self) -> float:
-        """`target_half_width`; of a case that was not planned that of most subsystems."""
+        """`target_half_width`; for a case that was not planned, the value of most subsystems."""
         return self.target_half_width or TARGET_HALF_WIDTH
 
     @model_validator(mode="after")
@@ -83,7 +87,7 @@ class Repeats(SuiteModel):
 
 
 class RepeatsChange(SuiteModel):
-    """What one entry of `cases` wants otherwise; None: as the suite says."""
+    """What one entry of `cases` changes; None: as in the suite."""
 
     min_trials: int | None = None
     max_trials: int | None = None
@@ -91,17 +95,18 @@ class RepeatsChange(SuiteModel):
     target_half_width: float | None = None
 
     def applied_to(self, repeats: Repeats) -> Repeats:
-        """The suite's repeats with these changes. Raise ValidationError when they do not fit."""
+        """Return the suite's repeats with these changes. Raise ValidationError when they do not fit
+        together."""
         return Repeats(**{**repeats.model_dump(), **self.model_dump(exclude_none=True)})
 
     def changed_by(self, other: "RepeatsChange") -> "RepeatsChange":
-        """Both changes as one; `other` has the last word."""
+        """Return both changes as one; `other` takes precedence."""
         return self.model_copy(update=other.model_dump(exclude_none=True))
 
 
 class Scale(SuiteModel):
-    """How much of everything: what a scale changes in the whole suite. `params` stand in every
-    entry that does not say otherwise itself."""
+    """How much to measure: what a scale changes in the whole suite. `params` apply to every entry
+    that does not set them itself."""
 
     description: str = ""
     params: dict[str, SuiteParam] = {}
@@ -119,11 +124,11 @@ class ScaleChange(SuiteModel):
 
 
 class SuiteCase(SuiteModel):
-    """One entry of `cases`: a workload, fixed parameters, and a grid that is multiplied out.
+    """One entry of `cases`: a workload, fixed parameters, and a grid of which every combination is
+    a case.
 
-    `timeout_s` bounds one trial; None: derived from the trial's duration. `peers` None: as the
-    suite says. `far_host` optional: where there is no second host, cases that need one are skipped
-    instead of refused.
+    `timeout_s` limits one trial; None: derived from the trial's duration. `peers` None: as in the
+    suite. `far_host` optional: without a second host, cases that need one are skipped, not refused.
     """
 
     workload: Annotated[str, StringConstraints(min_length=1)]
@@ -137,9 +142,11 @@ class SuiteCase(SuiteModel):
     scales: dict[str, ScaleChange] = {}
 
     def scaled(self, name: str, scale: Scale) -> "SuiteCase":
-        """The entry at one scale of its suite: `scale` gives what neither the entry nor its own
-        change says, and that change has the last word. A value it gives stands for a whole axis of
-        the grid."""
+        """Return the entry at one scale of its suite.
+
+        `scale` gives the values that neither the entry nor its own change for that scale sets; the
+        entry's change takes precedence. A value that it sets replaces a whole axis of the grid.
+        """
         change = self.scales.get(name, ScaleChange())
         own = {**self.params, **change.params}
         grid = {name: values for name, values in self.grid.items() if name not in change.params}
@@ -160,9 +167,12 @@ class SuiteCase(SuiteModel):
 
 
 class Suite(SuiteModel):
-    """A suite file. With `scales` it is measured at one of them, the first unless given; `scale` is
-    the one that it was reduced to, and no file says it. `max_time_ratio`: no trial begins that
-    would end later than so many times the estimate; None: however long it takes."""
+    """A suite file.
+
+    A suite with `scales` is measured at one of them, by default the first. `scale` names the one
+    that it was reduced to; no file sets it. `max_time_ratio`: no trial begins that would end later
+    than this many times the estimate; None: no limit.
+    """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     description: str = ""
@@ -211,9 +221,12 @@ class Suite(SuiteModel):
         return next(iter(self.scales), None)
 
     def scaled(self, name: str | None = None) -> "Suite":
-        """The suite at one of its scales, the first unless given: a plain suite, which says in
-        `scale` what it was reduced to. A suite without scales is its own. Raise UsageError for a
-        scale that it does not have."""
+        """Return the suite at one of its scales, by default the first: a plain suite that names the
+        scale in `scale`.
+
+        A suite without scales is returned unchanged. Raise UsageError for a scale that it does not
+        have.
+        """
         chosen = self.default_scale if name is None else name
         if chosen is None:
             return self
@@ -251,7 +264,8 @@ def _check_repeats(repeats: Repeats, cases: Sequence[SuiteCase], where: str) -> 
 
 
 def _first_problem(error: ValidationError) -> str:
-    """`.min_trials: …` of what is wrong with repeats, or `: …` when it is their combination."""
+    """Return `.min_trials: …` for what is wrong with repeats, or `: …` when it is their
+    combination."""
     first = error.errors(include_url=False)[0]
     name = f".{first['loc'][0]}" if first["loc"] else ""
     return f"{name}: {first['msg'].removeprefix('Value error, ')}"

@@ -1,4 +1,5 @@
-"""What a listing says of a job, without pydantic: that takes longer to import than to list them."""
+"""What a listing shows of a job, without pydantic, which takes longer to import than the jobs to
+list."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +17,7 @@ class Verdict(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job stands. `running` is never written down: the journal is locked meanwhile."""
+    """The state of a job. `running` is never stored: the journal is locked meanwhile."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -26,8 +27,11 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class JobSummary:
-    """One line of a listing. In a stored model it is checked as the rest of that is. `took_s` is by
-    the clock that counts from the host's boot; None: unknown, as of a job resumed after another."""
+    """One line of a listing. As part of a stored model, it is validated like the rest of it.
+
+    `took_s` is measured with the clock that counts from the host's boot; None: unknown, for example
+    for a job that was resumed after a boot.
+    """
 
     id: str
     suite: str

@@ -11,14 +11,16 @@ Role = Literal["axis", "tag", "how"]
 
 
 class ParamMeaning(ProtocolModel):
-    """What labels, points, charts and later trials need of a parameter; results are stored with it.
+    """What labels, points, charts and later trials need of a parameter; stored with the results.
 
-    `roles`: axis: charts are drawn over it; tag: it takes few values, which distinguish series;
-    how: it is how a case is measured, not what, and stands in no label. Without a role it
-    stands in labels and nowhere else. `title`: its name in words, None: made of the name. `noun`:
-    what its number counts. `named`: its words mean nothing without its name. `resolved`: words that
-    the program replaces by what they stand for on this host; `resolved_once`: later trials of a
-    case are called with what the first one replaced them by.
+    - `roles`: axis: charts are drawn over it; tag: it takes few values, which distinguish series;
+      how: it is how a case is measured, not what, and is in no label. Without a role, it is only
+      part of labels.
+    - `title`: its name in words; None: made from the name.
+    - `noun`: what its number counts.
+    - `named`: its values mean nothing without its name.
+    - `resolved`: words that the program replaces with what they mean on this host.
+    - `resolved_once`: later trials of a case get the value that the first trial chose.
     """
 
     name: Name
@@ -33,18 +35,20 @@ class ParamMeaning(ProtocolModel):
 
     @property
     def is_number(self) -> bool:
-        """Whether its values are numbers, be it of a fixed set."""
+        """Whether its values are numbers, including a fixed set of numbers."""
         return self.type in ("count", "number") or self.noun is not None
 
 
 class Param(ParamMeaning):
-    """One parameter. `unsupported` says of a choice why it cannot run here.
+    """One parameter. `unsupported` says for a choice why it cannot run here.
 
-    A `text` is the name of something outside, such as a device; `facts` are those of the start
-    event that may name it otherwise. A `cpu_list` with a `max` may name CPUs of another host, up to
-    that number. `fallbacks`: what is measured, and warned of, in the place of choices that the host
-    lacks. `excludes`: the parameter that cannot be given beside it. `ends_trial`: it fixes or
-    bounds the work, so the default of duration_s does not hold beside it.
+    - A `text` names something outside, such as a device; `facts` are the facts of the start event
+      that may name it otherwise.
+    - A `cpu_list` with a `max` may name CPUs of another host, up to that number.
+    - `fallbacks`: what is measured, with a warning, in place of choices that the host lacks.
+    - `excludes`: the parameter that cannot be given together with it.
+    - `ends_trial`: it fixes or limits the work, so the default of duration_s does not apply with
+      it.
     """
 
     default: ParamValue | None
@@ -61,12 +65,12 @@ class Param(ParamMeaning):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words this parameter takes."""
+        """The words that this parameter accepts."""
         return self.choices or ()
 
     @property
     def meaning(self) -> ParamMeaning:
-        """Without what only a program and its caller need."""
+        """The parameter without what only a program and its caller need."""
         kept = ParamMeaning.model_fields.keys()
         return ParamMeaning(**{name: getattr(self, name) for name in kept})
 
@@ -82,21 +86,23 @@ class Metric(ProtocolModel):
 
 
 class Workload(ProtocolModel):
-    """One entry of the table. `unsupported`: None, or why it cannot run here.
+    """One entry of the table. `unsupported`: why it cannot run here, or None.
 
-    `kind` team: the threads work on one problem, and a trial takes as long as the last one it began
-    needs, whatever the requested duration. `kind` loop: the threads wait for something outside the
-    CPU, such as a disk; there are no slices, and all figures are of the whole run. `setup_s`: what
-    a trial with the defaults takes, about, before its warm-up, such as for filling memory. `naive`:
-    it measures the way that is known to mislead, to show by how much; its figure has no limit, no
-    peer and no place among the best.
+    - `kind` team: the threads work on one problem, and a trial ends with the last problem it began,
+      whatever the requested duration.
+    - `kind` loop: the threads wait for something outside the CPU, such as a disk. There are no
+      slices, and all figures are of the whole run.
+    - `setup_s`: about how long a trial with the defaults takes before its warm-up, for example to
+      fill memory.
+    - `naive`: it measures in a way that is known to mislead, to show by how much. Its figure has no
+      limit, no peer and no place among the best.
     """
 
     name: Name
     description: str
     kind: Literal["step", "team", "loop"]
     setup_s: Seconds = 0.0
-    # The same where size_bytes is given, for each of them; 0: as with the defaults.
+    # The same where size_bytes is given, for each byte; 0: as with the defaults.
     setup_s_per_byte: Seconds = 0.0
     naive: bool = False
     unsupported: str | None
@@ -117,7 +123,7 @@ class Workload(ProtocolModel):
         return self
 
     def param(self, name: str) -> Param | None:
-        """The parameter called `name`, or None."""
+        """Return the parameter called `name`, or None."""
         return next((param for param in self.params if param.name == name), None)
 
     @property
@@ -127,7 +133,7 @@ class Workload(ProtocolModel):
 
 
 class Table(ProtocolModel):
-    """Everything `--list` says."""
+    """Everything that `--list` prints."""
 
     protocol: Literal[1] = Field(alias="schema")
     program: str
@@ -136,5 +142,5 @@ class Table(ProtocolModel):
     workloads: tuple[Workload, ...]
 
     def workload(self, name: str) -> Workload | None:
-        """The workload called `name`, or None."""
+        """Return the workload called `name`, or None."""
         return next((workload for workload in self.workloads if workload.name == name), None)

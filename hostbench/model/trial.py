@@ -15,9 +15,8 @@ class Beside(BesideRequest):
     """What a peer's command is made from, on the host where it runs.
 
     `scratch_fd`: the descriptor of the file that our trial worked on, which the peer inherits;
-    None: it worked on none. `far`: where the other end of a peer between two hosts is, of a tool
-    that needs the host's address alone with a port that means nothing; None: all of it is on this
-    host.
+    None: it worked on none. `far`: the other end of a peer between two hosts; for a tool that needs
+    only the host's address, the port has no meaning. None: the peer runs on this host only.
     """
 
     scratch_fd: int | None = Field(default=None, exclude=True)
@@ -30,9 +29,9 @@ class Beside(BesideRequest):
 
 
 class Trial(TrialRequest):
-    """What to run once: the body of POST /trials, and the subsystem that the URL of the call names.
+    """What to run once: the body of POST /trials, and the subsystem in the URL of the call.
 
-    `id` tells it from other trials of its job in front of people; a job's transport makes it unique
+    `id` distinguishes it from other trials of its job for people. A job's transport makes it unique
     and adds `fence` and `sha256`.
     """
 
@@ -41,13 +40,13 @@ class Trial(TrialRequest):
 
 
 def trial_name(case: PlannedCase, index: int, tool: str = OWN_TOOL) -> str:
-    """`3f2a90c1-0`, and `3f2a90c1-0-likwid-bench` of a peer."""
+    """Return a name such as `3f2a90c1-0`, or `3f2a90c1-0-likwid-bench` for a peer."""
     return f"{case.case}-{index}" + ("" if tool == OWN_TOOL else f"-{tool}")
 
 
 class TrialFailed(Exception):
-    """A trial without a figure: a code for programs, one line for people, and what it makes of
-    the job's exit code."""
+    """A trial without a figure: a code for programs, one line for people, and the exit code that it
+    causes for the job."""
 
     def __init__(self, code: str, message: str, exit_code: ExitCode = ExitCode.CASE_FAILED) -> None:
         super().__init__(message)
@@ -60,9 +59,9 @@ class Transport(Protocol):
     """Runs trials somewhere: as a child process here, or through a service."""
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-        """The trial's events as they come; the last one is `end`, `peer_end` or `skip`.
+        """Yield the trial's events as they come; the last one is `end`, `peer_end` or `skip`.
 
-        Raise TrialFailed when there is no figure, and Interrupted when a signal comes to
-        end. Whenever it is left, also by closing the generator early, nothing of the trial runs on.
+        Raise TrialFailed when there is no figure, and Interrupted when a signal asks to end. When
+        the generator ends or is closed early, no part of the trial runs on.
         """
         ...

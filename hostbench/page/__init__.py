@@ -1,1 +1,1 @@
-"""The page of a job: which sections it has, and where it is written."""
+"""The page of a job: its sections, and where it is written."""

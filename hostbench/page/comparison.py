@@ -60,7 +60,7 @@ _Row = tuple[CaseChange, str, Change]
 
 
 def comparison_report(comparisons: Sequence[Comparison]) -> Report:
-    """The report of sides B, C … each beside the same side A."""
+    """Return the report of sides B, C … each compared with the same side A."""
     first = comparisons[0]
     names = (first.a.name, *(one.b.name for one in comparisons))
     sides = (first.a, *(one.b for one in comparisons))
@@ -88,7 +88,7 @@ def comparison_report(comparisons: Sequence[Comparison]) -> Report:
 
 
 def _answer(comparisons: Sequence[Comparison]) -> Answer:
-    """What it comes to, and the figures that changed, the worst first."""
+    """Return the result, and the figures that changed, the worst first."""
     several = len(comparisons) > 1
     texts = [f"{one.b.name} {headline(one)}" if several else headline(one) for one in comparisons]
     text = " ".join(texts)
@@ -109,7 +109,8 @@ def _answer(comparisons: Sequence[Comparison]) -> Answer:
 
 
 def _rows(comparison: Comparison) -> list[_Row]:
-    """All figures, those that are not the same first, of these the largest changes."""
+    """Return all figures: first those that are not the same, the largest changes before the
+    others."""
     order = list(Word)
     rows = [
         (case, added, one)

@@ -37,7 +37,7 @@ FACTS_NAMED = 3
 
 
 def history_report(history: History) -> Report:
-    """The page of a history."""
+    """Return the page of a history."""
     sections = [Section("time", "Over time", _over_time(history))]
     if history.changes:
         sections.append(Section("changes", "What changed", _changes(history)))
@@ -58,7 +58,7 @@ def history_report(history: History) -> Report:
 
 
 def _answer(history: History) -> Answer:
-    """What it comes to, and each change with what changed beside it."""
+    """Return the result, and each change with the facts that changed there."""
     text = history_headline(history).partition(f", {history.kind}: ")[2]
     kind = AnswerKind.OPEN if history.word is Word.UNDECIDED else AnswerKind.GOOD
     if history.changes and history.changes[-1].word is Word.WORSE:
@@ -122,7 +122,7 @@ def _over_time(history: History) -> tuple[Block, ...]:
 
 
 def _levels(history: History) -> tuple[Level, ...]:
-    """The median of each run of jobs between changes."""
+    """Return the median of each run of jobs between changes."""
     starts = [0, *itertools.accumulate(change.jobs_before for change in history.changes)]
     ends = [*starts[1:], len(history.points)]
     runs = [history.points[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -1,4 +1,4 @@
-"""A result document as content: which sections the report has, in which order."""
+"""A result document as content: the sections of the report, in order."""
 
 from dataclasses import replace
 
@@ -19,8 +19,11 @@ from hostbench.report.timeline import time_section
 
 
 def report_of(document: ResultDocument, source: str, check: HostCheck | None = None) -> Report:
-    """The report of a job; `source` is the file that it came from. `check`: its host beside
-    baselines of its model, None: beside its limits. All else is from the document alone."""
+    """Return the report of a job; `source` is the file it came from.
+
+    `check` compares its host with baselines of its model; None: with its limits. Everything else
+    comes from the document alone.
+    """
     if check is None:
         check = check_host([measured_job(document)], None)
     subsystems, far = subsystem_reports(document), document.far_host
@@ -48,5 +51,6 @@ def report_of(document: ResultDocument, source: str, check: HostCheck | None = N
 
 
 def _in_detail(section: Section, document: ResultDocument) -> Section:
-    """Of a suite that reruns a report the short form has its tables, which are long enough."""
+    """Return the section for the short form: a suite that reruns a report already has its own
+    tables there, which are long enough."""
     return replace(section, in_brief=False) if document.suite.published else section

@@ -1,4 +1,4 @@
-"""Where a report goes: beside the result, into a file, or to standard output."""
+"""Where a report is written: beside the result, into a file, or to standard output."""
 
 import contextlib
 import gc
@@ -20,7 +20,7 @@ WHAT = "the report"
 
 
 class Format(StrEnum):
-    """What a report can be written as."""
+    """The forms of a report."""
 
     HTML = "html"
     MARKDOWN = "markdown"
@@ -28,10 +28,10 @@ class Format(StrEnum):
 
 
 def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | None:
-    """Write the report of a job, and return the file it is in; None: it went to standard output.
+    """Write the report of a job, and return its file, or None for standard output.
 
-    Raise UsageError for a document that cannot be trusted or an output that cannot be,
-    ResourceError when it cannot be written.
+    Raise UsageError for a document that cannot be trusted or an impossible output, ResourceError
+    when it cannot be written.
     """
     target = _target(job, form, output)
     text = rendered(job, form)
@@ -43,7 +43,7 @@ def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | 
 
 
 def rendered(job: JobDirectory, form: Format) -> str:
-    """The report of a job as text."""
+    """Return the report of a job as text."""
     source = DOCUMENT if job.document.exists() else JOURNAL
     with _no_garbage_collection():
         return _RENDERERS[form](load_checked(job), source)
@@ -51,8 +51,9 @@ def rendered(job: JobDirectory, form: Format) -> str:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """A document's objects live until its report is written. To look for garbage among them, again
-    and again while they become more, took a quarter of the time of a large report."""
+    """Disable garbage collection: a document's objects live until its report is written. Searching
+    them for garbage again and again, as they grow in number, took a quarter of the time of a large
+    report."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -90,7 +91,7 @@ _RENDERERS: dict[Format, Callable[[ResultDocument, str], str]] = {
 
 
 def _target(job: JobDirectory, form: Format, output: str | None) -> Path | None:
-    """The file to write, before any work is done for it; None: standard output."""
+    """Return the file to write, before any work is done, or None for standard output."""
     if output is None:
         return job.report if form is Format.HTML else None
     if output == STANDARD_OUTPUT:
@@ -107,9 +108,9 @@ def _target(job: JobDirectory, form: Format, output: str | None) -> Path | None:
 
 
 def report_after_run(job: JobDirectory) -> str:
-    """Write the page of a job that was just measured; a line for people either way.
+    """Write the page of a job that was just measured; return a line for people in any case.
 
-    The result is stored by then, and nothing that happens here may cast doubt on it.
+    The result is already stored, and an error here must not cast doubt on it.
     """
     try:
         write_report(job, Format.HTML, None)

@@ -12,17 +12,18 @@ from hostbench.model.service import TRIAL_S_MOST
 from hostbench.model.suite import Suite
 from hostbench.model.table import Workload
 
-# Start, calibration and evaluation of one trial beyond its warm-up and its timed region.
+# Start, calibration and evaluation of one trial, in addition to its warm-up and its timed region.
 TRIAL_OVERHEAD_S = 0.1
-# A trial is given up only when something is wrong: a loaded host stretches everything but the
+# A trial is given up only if something is wrong: a loaded host lengthens everything except the
 # timed region.
 TIMEOUT_FACTOR = 2.0
 TIMEOUT_EXTRA_S = 30.0
-# The time of a fixed work is not known beforehand.
+# The time of a fixed work is not known in advance.
 UNKNOWN_TRIAL_TIMEOUT_S = 3600.0
-# A workload whose set-up takes time at all takes many times as long with all of a host's memory.
+# A workload with a set-up takes many times as long with all of a host's memory.
 SETUP_TIMEOUT_S = 600.0
-# A file of many times the default takes as many times as long to fill, and on a slow disk more.
+# A file many times as large as the default takes as many times as long to fill, and longer on a
+# slow disk.
 SLOW_DISK_FACTOR = 10.0
 GATE_S = 1.0
 FILE_BYTES = "file_bytes"
@@ -31,7 +32,7 @@ SIZE = "size_bytes"
 
 @dataclass(frozen=True)
 class CaseTime:
-    """Seconds of one trial, and of one of each of its peers, from a trial of a moment."""
+    """Seconds of one trial, and of one trial of each of its peers, from a short trial."""
 
     trial_s: float
     peers_s: float
@@ -39,27 +40,27 @@ class CaseTime:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cases of one suite on one host, in the order they run. `times` by case, of those whose
-    time was found out by trying (timing.py)."""
+    """The cases of one suite on one host, in the order they run. `times` has, by case, the times
+    that were found by trying (timing.py)."""
 
     suite: Suite
     cases: tuple[PlannedCase, ...]
     times: Mapping[str, CaseTime] = field(default_factory=dict)
 
     def without(self, kept: Collection[str]) -> "Plan":
-        """What is left to do when the cases in `kept` need not be measured."""
+        """Return the rest of the plan when the cases in `kept` need not be measured."""
         known = frozenset(kept)
         left = tuple(case for case in self.cases if case.case not in known)
         return Plan(suite=self.suite, cases=left, times=self.times)
 
     @property
     def blocks(self) -> list[list[PlannedCase]]:
-        """The cases, one list for each entry of the suite."""
+        """The cases, as one list for each entry of the suite."""
         grouped = itertools.groupby(self.cases, key=lambda case: case.block)
         return [list(cases) for _, cases in grouped]
 
     def gates(self) -> int:
-        """How often the idle gate decides: never for a case that is skipped."""
+        """How often the idle gate decides; never for a case that is skipped."""
         measured = [case for case in self.cases if case.skip is None]
         per = self.suite.idle.per
         return {
@@ -69,7 +70,8 @@ class Plan:
         }[per]
 
     def estimate(self) -> Estimate:
-        """The time this plan takes at least and at most, without what a busy host adds."""
+        """Return the least and the most time that this plan takes, without what a busy host
+        adds."""
         measured = [case for case in self.cases if case.skip is None]
         low_s, high_s = self._gate_times()
         for case in self.cases:
@@ -87,12 +89,12 @@ class Plan:
         )
 
     def trial_time_s(self, case: PlannedCase) -> float | None:
-        """Seconds of one trial; None: unknown."""
+        """Return the seconds of one trial, or None if unknown."""
         found = self.times.get(case.case)
         return case.trial_time_s if found is None else found.trial_s
 
     def case_times(self, case: PlannedCase) -> tuple[float, float]:
-        """Seconds of all trials of a case and of its peers, at least and at most."""
+        """Return the least and the most seconds of all trials of a case and of its peers."""
         found = self.times.get(case.case)
         trial_s = self.trial_time_s(case) or 0.0
         peers_s = case.peers_time_s if found is None else found.peers_s
@@ -109,7 +111,7 @@ class Plan:
 
 
 def _peer_rounds(case: PlannedCase) -> tuple[int, int]:
-    """After how many of our trials the peers run, at least and at most."""
+    """Return after how many of our trials the peers run, at least and at most."""
     pairs = peer_pairs(case)
     return min(case.repeats.min_trials, pairs), pairs
 
@@ -120,7 +122,7 @@ def _peer_trials(case: PlannedCase) -> tuple[int, int]:
 
 
 def trial_time_s_of(workload: Workload, params: Mapping[str, ParamValue]) -> float | None:
-    """Seconds of one trial; None: it has no fixed duration."""
+    """Return the seconds of one trial, or None if it has no fixed duration."""
     duration_s, warmup_s = params.get("duration_s"), params.get("warmup_s", 0.0)
     if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
         return None
@@ -128,8 +130,11 @@ def trial_time_s_of(workload: Workload, params: Mapping[str, ParamValue]) -> flo
 
 
 def setup_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
-    """What each trial takes before its warm-up, about, such as for filling and checking memory. The
-    file of a job is filled by the first of its trials and kept for all others."""
+    """Return about how many seconds each trial takes before its warm-up, for example to fill and
+    check memory.
+
+    The first trial of a job fills the job's file, which is kept for all others.
+    """
     if takes_scratch(workload):
         return 0.0
     size = params.get(SIZE)
@@ -139,7 +144,7 @@ def setup_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
 
 
 def _setup_timeout_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
-    """What filling memory or a file may take; 0 of a workload that has nothing to fill."""
+    """Return how long filling memory or a file may take; 0 for a workload that fills nothing."""
     if not workload.setup_s:
         return 0.0
     param, size = workload.param(FILE_BYTES), params.get(FILE_BYTES)
@@ -151,14 +156,15 @@ def _setup_timeout_s(workload: Workload, params: Mapping[str, ParamValue]) -> fl
 def timeout_s_of(
     workload: Workload, params: Mapping[str, ParamValue], trial_time_s: float | None
 ) -> float:
-    """When a trial is given up, in seconds: at most TRIAL_S_MOST."""
-    # A team ends its last problem, however long that takes.
+    """Return after how many seconds a trial is given up, at most TRIAL_S_MOST."""
+    # A team completes its last problem, however long that takes.
     timeout_s = trial_timeout_s(None if workload.kind == "team" else trial_time_s)
     return min(timeout_s + _setup_timeout_s(workload, params), TRIAL_S_MOST)
 
 
 def trial_timeout_s(trial_time_s: float | None) -> float:
-    """When a trial that should take `trial_time_s` is given up; None: unknown."""
+    """Return after how many seconds a trial is given up that should take `trial_time_s`; None:
+    unknown."""
     if trial_time_s is None:
         return UNKNOWN_TRIAL_TIMEOUT_S
     return trial_time_s * TIMEOUT_FACTOR + TIMEOUT_EXTRA_S

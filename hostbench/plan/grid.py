@@ -1,4 +1,4 @@
-"""From a suite to the ordered cases of one host, with the time they will take."""
+"""From a suite to the ordered cases of one host, with the time that they will take."""
 
 import contextlib
 import functools
@@ -52,11 +52,11 @@ NO_FAR_HOST = (
 def make_plan(
     suite: Suite, tables: Mapping[str, Table], host: HostInventory, *, far_host: bool = False
 ) -> Plan:
-    """The plan of a suite on this host; `tables` by subsystem. `far_host`: there is a second one,
-    where network cases have their far ends unless they say otherwise. A suite that still has
-    several scales is planned at its first.
+    """Return the plan of a suite on this host; `tables` by subsystem.
 
-    Raise UsageError for an unknown workload, parameter or value, or for too many cases.
+    `far_host`: there is a second host, where network cases have their far ends unless they say
+    otherwise. A suite that still has several scales is planned at its first one. Raise UsageError
+    for an unknown workload, parameter or value, or for too many cases.
     """
     suite = suite.scaled()
     _check_size(suite, tables, host)
@@ -79,17 +79,18 @@ def make_plan(
 
 @contextlib.contextmanager
 def _blaming(suite: Suite, position: int) -> Iterator[None]:
-    """Add to a UsageError the case of the suite that it is of."""
+    """Add to a UsageError the suite's case that it is about."""
     try:
         yield
     except UsageError as error:
-        # A single workload was requested without a suite file.
+        # A single workload was requested, without a suite file.
         where = "" if suite.name == AD_HOC else f"suite {suite.name}, cases[{position}], "
         raise UsageError(f"{where}{suite.cases[position].workload}: {error.message}") from None
 
 
 def _check_size(suite: Suite, tables: Mapping[str, Table], host: HostInventory) -> None:
-    """Count before anything is multiplied out: a grid can ask for more than memory holds."""
+    """Raise UsageError for too many cases, counted before anything is multiplied out: a grid may
+    describe more than memory can hold."""
     cases = 0
     for position, entry in enumerate(suite.cases):
         with _blaming(suite, position):
@@ -105,7 +106,8 @@ def _check_size(suite: Suite, tables: Mapping[str, Table], host: HostInventory) 
 def _axes(
     entry: SuiteCase, workload: Workload, host: HostInventory
 ) -> dict[str, tuple[ParamValue, ...]]:
-    """The values of each parameter of the grid, `all` spelt out, without duplicates."""
+    """Return the values of each parameter of the grid, with `all` expanded and without
+    duplicates."""
     axes = {}
     for name, requested in entry.grid.items():
         if name in entry.params:
@@ -117,7 +119,7 @@ def _axes(
         )
         axes[name] = tuple(dict.fromkeys(spelt))
     if all(_lacks_gpu(workload, device, host) for device in _requested_devices(entry, axes)):
-        # None of its cases can run: the first one reports why.
+        # None of its cases can run: the first one reports the reason.
         return {name: values[:1] for name, values in axes.items()}
     return axes
 
@@ -129,8 +131,8 @@ def _requested_devices(
 
 
 def _lacks_gpu(workload: Workload, device: ParamValue, host: HostInventory) -> bool:
-    """Whether a case is for the first GPU of a host without GPUs. Where the inventory of GPUs
-    failed that is unknown, and the program decides."""
+    """Whether a case is for the first GPU of a host without GPUs. If the inventory of GPUs failed,
+    that is unknown, and the program decides."""
     wanted = workload.param(DEVICE) is not None and device == FIRST_GPU
     looked = host.gpus is not None and host.gpus.reason is None
     return wanted and looked and not _gpu_indexes(host)
@@ -139,11 +141,11 @@ def _lacks_gpu(workload: Workload, device: ParamValue, host: HostInventory) -> b
 def _spelt_out(
     workload: Workload, param: Param, value: ParamValue, host: HostInventory
 ) -> Sequence[ParamValue]:
-    """What one value of a grid stands for."""
+    """Return the values that one value of a grid stands for."""
     if value != ALL:
         return [check_value(param, value, host.allowed_cpus)]
     if param.name == THREADS:
-        return [ALL]  # how many that are depends on the other parameters
+        return [ALL]  # their number depends on the other parameters
     if param.name == DEVICE:
         return _gpu_indexes(host) or [FIRST_GPU]
     if param.type != "choice":
@@ -153,16 +155,19 @@ def _spelt_out(
         )
     words = [word for word in param.words if word != BEST]
     if workload.param(DEVICE) is not None:
-        # The table knows the first device alone; of another one the program reports what it lacks.
+        # The table only knows the first device; for another one, the program reports what it lacks.
         return words
     usable = [word for word in words if word not in param.unsupported]
-    # Nothing usable: the program itself reports why for the first.
+    # If nothing is usable, the program itself reports why for the first.
     return usable or list(param.words[:1])
 
 
 def _gpu_indexes(host: HostInventory) -> list[ParamValue]:
-    """The GPUs of a host as parameter `device` takes them: by number, so that the same question is
-    the same case on every host. A CPU that OpenCL offers too is measured only where it is named."""
+    """Return the GPUs of a host as values of the parameter `device`.
+
+    They are numbers, so that the same request is the same case on every host. A CPU that OpenCL
+    also offers is measured only if it is named.
+    """
     devices = () if host.gpus is None else host.gpus.devices
     return [str(device.index) for device in devices if device.type != "cpu"]
 
@@ -178,8 +183,8 @@ def _combinations(
 def _with_target(
     requested: dict[str, ParamValue], workload: Workload, *, far_host: bool
 ) -> dict[str, ParamValue]:
-    """Replace the target `auto` by `far_host` or `loopback`: with one host and with two a case is
-    not the same."""
+    """Replace the target `auto` with `far_host` or `loopback`: a case with one host is not the same
+    as a case with two."""
     param = workload.param(TARGET)
     if param is None or requested.get(TARGET, param.default) != AUTO:
         return requested
@@ -200,11 +205,11 @@ def _planned(
     trial_time_s = trial_time_s_of(workload, params)
     timeout_s = entry.timeout_s or timeout_s_of(workload, params, trial_time_s)
     peers = () if workload.naive else _peers(suite, entry, params)
-    # How long a fixed work and its peers take is unknown.
+    # The time of a fixed work and its peers is unknown.
     elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - setup_s(workload, params)
     peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
     if _lacks_gpu(workload, given.get(DEVICE, FIRST_GPU), host):
-        # The program reports that at once, and nothing is measured beside it.
+        # The program reports that at once, and no peer runs beside it.
         trial_time_s = peers_time_s = 0.0
     return PlannedCase(
         case=case_hash(entry.workload, params),
@@ -222,7 +227,7 @@ def _planned(
     )
 
 
-# One object for thousands of cases.
+# One object is shared by thousands of cases.
 @functools.lru_cache
 def _repeats(of_suite: Repeats, change: RepeatsChange, workload: str) -> Repeats:
     repeats = change.applied_to(of_suite)
@@ -234,14 +239,14 @@ def _repeats(of_suite: Repeats, change: RepeatsChange, workload: str) -> Repeats
 
 
 def _one_of(earlier: PlannedCase | None, later: PlannedCase) -> PlannedCase:
-    """A case that two entries ask for: as the first one says, with the peers of both. Where one of
-    them needs what the other can do without, it is needed."""
+    """Return the case that two entries request: as in the first one, with the peers of both. If
+    only one of them can be skipped, it is not skipped."""
     if earlier is None or (earlier.skip is not None and later.skip is None):
         return later
     added = [tool for tool in later.peers if tool not in earlier.peers]
     if not added:
         return earlier
-    # What each tool takes stands in no plan: those that both name are counted twice.
+    # A plan does not store the time of each tool, so tools in both entries are counted twice.
     peers_time_s = earlier.peers_time_s + later.peers_time_s
     return earlier.model_copy(
         update={"peers": (*earlier.peers, *added), "peers_time_s": peers_time_s}
@@ -249,7 +254,7 @@ def _one_of(earlier: PlannedCase | None, later: PlannedCase) -> PlannedCase:
 
 
 def _skipped(case: PlannedCase) -> PlannedCase:
-    """A case that needs a second host where there is none."""
+    """Return a case that needs a second host, skipped because there is none."""
     return case.model_copy(
         update={"skip": NO_FAR_HOST, "trial_time_s": 0.0, "peers": (), "peers_time_s": 0.0}
     )
@@ -261,8 +266,8 @@ def _peers(suite: Suite, entry: SuiteCase, params: Mapping[str, ParamValue]) -> 
 
 
 def _check_named_peers(entry: SuiteCase, cases: Sequence[PlannedCase]) -> None:
-    """A tool that an entry names and that fits none of its cases was a misunderstanding; what a
-    suite names for all its entries need not fit each of them."""
+    """Raise UsageError for a tool that an entry names and that fits none of its cases. A tool that
+    a suite names for all its entries need not fit each of them."""
     named = entry.peers if isinstance(entry.peers, list) else []
     cases = [case for case in cases if case.skip is None]
     for tool in named:
@@ -276,9 +281,11 @@ def _check_named_peers(entry: SuiteCase, cases: Sequence[PlannedCase]) -> None:
 def _with_threads(
     given: dict[str, ParamValue], workload: Workload, host: HostInventory
 ) -> dict[str, ParamValue]:
-    """`threads` as a number, so that the case says what it is on whatever host: one for each CPU
-    given, else one for each CPU allowed, as the programs do. Where the default is a number, it is
-    as many unless `all` is requested."""
+    """Return `threads` as a number, so that the case has the same meaning on every host.
+
+    It is one for each CPU given, else one for each CPU allowed, as in the programs. A default that
+    is a number is used unless `all` is requested.
+    """
     param = workload.param(THREADS)
     if param is None or given.get(THREADS, param.default) != ALL:
         return given
@@ -288,7 +295,7 @@ def _with_threads(
 
 
 def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
-    """Every request parameter that has a value: given, else the default."""
+    """Return every request parameter that has a value: the given one, else the default."""
     params: dict[str, ParamValue] = {}
     for param in workload.params:
         if param.name in given:

@@ -1,4 +1,4 @@
-"""The name of a case, and the words for its parameters: in labels, tables, charts and boards."""
+"""The name of a case, and the words for its parameters in labels, tables, charts and boards."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ BYTES = "_bytes"
 
 
 def label_of(entry: SuiteCase, given: Mapping[str, ParamValue], workload: Workload) -> str:
-    """What tells this case from its neighbours: `fp64 avx2 2 threads`."""
+    """Return what distinguishes this case from its neighbours, such as `fp64 avx2 2 threads`."""
     words = [entry.label] if entry.label else []
     for param in workload.params:
         name = param.name
@@ -22,12 +22,12 @@ def label_of(entry: SuiteCase, given: Mapping[str, ParamValue], workload: Worklo
 
 
 def param_word(param: ParamMeaning, value: object) -> str:
-    """A parameter with its value in words: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
+    """Return a parameter with its value in words: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
     `lock each`, `nb=192`, `cpus=0,1`, `rate not set`."""
     if value is None:
         return f"{param.name} not set"
     if param.noun:
-        # The word of a choice may be a number, too.
+        # The word of a choice may also be a number.
         return f"1 {param.noun}" if str(value) == "1" else f"{value} {param.noun}s"
     if param.named:
         return f"{param.name} {value}"
@@ -40,8 +40,8 @@ def param_word(param: ParamMeaning, value: object) -> str:
 
 
 def param_title(param: ParamMeaning) -> str:
-    """What an axis or a heading calls a parameter: `number of threads`, `block size`, `queue
-    depth`."""
+    """Return the name of a parameter for an axis or a heading: `number of threads`, `block size`,
+    `queue depth`."""
     if param.title:
         return param.title
     if param.noun:

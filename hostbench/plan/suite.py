@@ -1,4 +1,4 @@
-"""Suites: those of files, and one made of a workload."""
+"""Suites: those in files, and one made from a workload."""
 
 import datetime
 import functools
@@ -39,7 +39,7 @@ from hostbench.programs.program import CHECKOUT
 
 SUITE_BYTES_MOST = 1 << 20
 SUFFIXES = (".yaml", ".yml")
-# What may stand at a place of the document, for suggestions; *: any name.
+# What a place of the document may contain, for suggestions; *: any name.
 ANY = "*"
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     (): Suite,
@@ -60,7 +60,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("published", "tables", "trusted"): TrustedTool,
     ("published", "tables", "trusted", "ours"): Match,
 }
-# The lists that are tuples to strict validation; []: each entry of a list.
+# The lists that strict validation requires as tuples; []: each entry of a list.
 ENTRY = "[]"
 _TABLE = ("published", "tables", ENTRY)
 _TUPLES = frozenset(
@@ -78,7 +78,7 @@ _TUPLES = frozenset(
 )
 # Set when a suite is reduced to one of its scales, never in a file.
 REDUCED = "scale"
-# What to write instead, by the kind of pydantic's error.
+# What to write instead, by the type of pydantic's error.
 _REMEDIES = {
     "bool_type": "give true or false",
     "dict_type": "give a mapping, that is lines of key: value",
@@ -99,20 +99,20 @@ class SuiteError(UsageError):
 
 
 def suite_directory() -> Path:
-    """HOSTBENCH_SUITES, else suites/ of the checkout."""
+    """Return HOSTBENCH_SUITES, else suites/ of the checkout."""
     given = os.environ.get("HOSTBENCH_SUITES")
     return Path(given) if given else CHECKOUT / "suites"
 
 
 def built_in_suites() -> dict[str, Path]:
-    """The suites that are found by name, such as `quick` or `cs553/dgemm`."""
+    """Return the suites that can be named, such as `quick` or `cs553/dgemm`."""
     directory = suite_directory()
     paths = sorted(path for suffix in SUFFIXES for path in directory.rglob(f"*{suffix}"))
     return {path.relative_to(directory).with_suffix("").as_posix(): path for path in paths}
 
 
 def find_suite(name: str) -> Path:
-    """The file of a suite given by name or by path. Raise SuiteError for an unknown name."""
+    """Return the file of a suite given by name or by path. Raise SuiteError for an unknown name."""
     known = built_in_suites()
     if name in known:
         return known[name]
@@ -125,7 +125,7 @@ def find_suite(name: str) -> Path:
 
 
 def load_suite(path: Path) -> Suite:
-    """The suite in a file. Raise SuiteError."""
+    """Return the suite in a file. Raise SuiteError."""
     try:
         tree, lines = yamltree.parse(_read(path))
     except yamltree.YamlError as error:
@@ -146,7 +146,8 @@ def load_suite(path: Path) -> Suite:
 
 
 def load_known_suite(path: Path) -> Suite:
-    """`load_suite`, read again only when the file has changed. Raise SuiteError."""
+    """Do the same as `load_suite`, but read the file again only when it has changed. Raise
+    SuiteError."""
     try:
         status = path.stat()
     except OSError:
@@ -183,7 +184,7 @@ def _read(path: Path) -> str:
 
 
 def _tuples(tree: Any, place: tuple[str, ...] = ()) -> Any:
-    """The tree with tuples where the models have them."""
+    """Return the tree with tuples where the models have them."""
     if isinstance(tree, dict):
         return {name: _tuples(value, (*place, name)) for name, value in tree.items()}
     if isinstance(tree, list):
@@ -204,7 +205,7 @@ def _validation_error(
     unknown = (one for one in errors if one["type"] == "extra_forbidden")
     first = next(unknown, errors[0])
     where = _known_place(first["loc"], lines)
-    # Of the branches of a union the deepest and last one fits best.
+    # The deepest and last branch of a union fits best.
     places = [_known_place(one["loc"], lines) for one in errors]
     about = [i for i, place in enumerate(places) if place[: len(where)] == where]
     best = max(about, key=lambda i: (len(places[i]), i))
@@ -215,7 +216,8 @@ def _validation_error(
 def _known_place(
     place: tuple[str | int, ...], lines: dict[yamltree.Place, int]
 ) -> tuple[str | int, ...]:
-    """A union's branch is part of pydantic's location but not of the document's."""
+    """Return the place without a union's branch, which is part of pydantic's location but not of
+    the document's."""
     while place and place not in lines:
         place = place[:-1]
     return place
@@ -230,7 +232,7 @@ def _spelt(place: tuple[str | int, ...]) -> str:
 
 
 def _remedy(error: Any) -> str | None:
-    """The remedy in words of YAML, where pydantic would speak of Python's types."""
+    """Return the remedy in terms of YAML; pydantic's would be about Python's types."""
     place, value = error["loc"], error["input"]
     if "peers" in place and error["type"] in ("list_type", "literal_error"):
         return "give auto, none, or a list of tools such as [likwid-bench, sysbench]"
@@ -243,7 +245,7 @@ def _remedy(error: Any) -> str | None:
 
 
 def _yaml(value: object) -> str:
-    """A value as it stands in a suite, not as Python writes it."""
+    """Return a value as a suite writes it, not as Python does."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, datetime.date):
@@ -252,7 +254,7 @@ def _yaml(value: object) -> str:
 
 
 def _model_at(place: tuple[str, ...]) -> type[BaseModel] | None:
-    """What stands at a place of the document; None: nothing with keys of its own."""
+    """Return the model at a place of the document, or None if nothing there has keys of its own."""
     for known, model in _MODELS.items():
         if len(known) == len(place) and all(
             part in (ANY, name) for part, name in zip(known, place, strict=True)
@@ -288,7 +290,7 @@ def _message(first: Any) -> str:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is requested in place of the suite's own; None: as in the suite."""
+    """What replaces the suite's own values; None: as in the suite."""
 
     trials: int | None = None
     idle_policy: IdlePolicy | None = None
@@ -296,7 +298,8 @@ class Changes:
 
 
 def ad_hoc_suite(workload: str, given: Mapping[str, ParamValue]) -> Suite:
-    """A suite of one workload; `all` stands for every choice of a parameter. Raise UsageError."""
+    """Return a suite of one workload; `all` stands for every choice of a parameter. Raise
+    UsageError."""
     split_workload(workload)
     params: dict[str, ParamValue] = {k: v for k, v in given.items() if v != ALL}
     grid: dict[str, list[ParamValue]] = {k: [v] for k, v in given.items() if v == ALL}
@@ -308,14 +311,15 @@ def ad_hoc_suite(workload: str, given: Mapping[str, ParamValue]) -> Suite:
 
 
 def changed(suite: Suite, changes: Changes) -> Suite:
-    """The suite with these changes."""
+    """Return the suite with these changes."""
     if changes.idle_policy is not None:
         idle = suite.idle.model_copy(update={"policy": changes.idle_policy})
         suite = suite.model_copy(update={"idle": idle})
     if changes.trials is not None:
         suite = _with_trials(suite, changes.trials)
     if changes.peers is not None:
-        # Of one workload the tools named must fit it; of a suite, whatever fits each of its cases.
+        # For a single workload, the named tools must fit it; for a suite, each case takes those
+        # that fit.
         named = changes.peers if suite.name == AD_HOC else None
         cases = tuple(case.model_copy(update={"peers": named}) for case in suite.cases)
         suite = suite.model_copy(update={"peers": changes.peers, "cases": cases})

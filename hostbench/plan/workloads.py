@@ -1,4 +1,5 @@
-"""Workloads by name, the hash that names a case, and which cases have their far end elsewhere."""
+"""Workloads by name, the hash that identifies a case, and which cases have their far end on a
+second host."""
 
 import hashlib
 import json
@@ -12,16 +13,16 @@ from hostbench.model.suite import Suite
 from hostbench.model.table import Metric, ParamMeaning, Table, Workload
 
 CASE_HASH_DIGITS = 12
-# What the suite is called that hostbench makes of one workload.
+# The name of the suite that hostbench makes from one workload.
 AD_HOC = "ad-hoc"
-# The parameter of such workloads that says where their far end is, and its words.
+# The parameter for the place of the far end, and its words.
 TARGET = "target"
 AUTO, LOOPBACK, FAR_HOST = "auto", "loopback", "far_host"
 
 
 def subsystems_of(suite: Suite) -> list[str]:
-    """The subsystems whose programs a suite needs. Raise UsageError for an unknown one, of a
-    published table, too."""
+    """Return the subsystems whose programs a suite needs. Raise UsageError for an unknown one, also
+    in a published table."""
     for table in suite.published.tables if suite.published else ():
         try:
             find_subsystem(table.subsystem)
@@ -31,7 +32,7 @@ def subsystems_of(suite: Suite) -> list[str]:
 
 
 def split_workload(full_name: str) -> tuple[str, str]:
-    """("cpu", "fma") of "cpu.fma". Raise UsageError for anything else."""
+    """Return ("cpu", "fma") for "cpu.fma". Raise UsageError for anything else."""
     known = subsystem_names()
     subsystem, dot, name = full_name.partition(".")
     if not dot or not name:
@@ -48,7 +49,7 @@ def split_workload(full_name: str) -> tuple[str, str]:
 
 
 def find_workload(tables: Mapping[str, Table], full_name: str) -> Workload:
-    """The workload in its table. Raise UsageError naming the nearest."""
+    """Return the workload in its table. Raise UsageError, which names the nearest."""
     subsystem, name = split_workload(full_name)
     workload = tables[subsystem].workload(name)
     if workload is not None:
@@ -61,8 +62,8 @@ def find_workload(tables: Mapping[str, Table], full_name: str) -> Workload:
 
 
 def case_hash(full_name: str, params: Mapping[str, ParamValue]) -> str:
-    """The identity of a case: the same for the same workload and parameters, in any order, today
-    and on any host. 2 and 2.0 are the same value."""
+    """Return the identity of a case: the same for the same workload and parameters, in any order,
+    at any time and on any host. 2 and 2.0 are the same value."""
     plain = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in params.items()
@@ -74,14 +75,15 @@ def case_hash(full_name: str, params: Mapping[str, ParamValue]) -> str:
 def metrics_of(
     cases: Iterable[PlannedCase], tables: Mapping[str, Table]
 ) -> dict[str, tuple[Metric, ...]]:
-    """The metrics of every workload that occurs."""
+    """Return the metrics of every workload in these cases."""
     return {case.workload: find_workload(tables, case.workload).metrics for case in cases}
 
 
 def meanings_of(
     cases: Iterable[PlannedCase], tables: Mapping[str, Table]
 ) -> dict[str, tuple[ParamMeaning, ...]]:
-    """What the parameters of every workload that occurs mean, of those that a suite may set."""
+    """Return the meanings of the parameters that a suite may set, for every workload in these
+    cases."""
     workloads = {case.workload: find_workload(tables, case.workload) for case in cases}
     return {
         name: tuple(param.meaning for param in workload.params if param.scope == "request")
@@ -90,14 +92,13 @@ def meanings_of(
 
 
 def takes_far_host(subsystem: str, params: Mapping[str, ParamValue]) -> bool:
-    """Whether a trial called with these parameters has its far end on the far host where there is
-    one."""
+    """Whether a trial with these parameters has its far end on the far host, if there is one."""
     return find_subsystem(subsystem).has_far_ends and params.get(TARGET, AUTO) != LOOPBACK
 
 
 def is_between_hosts(case: PlannedCase) -> bool:
-    """Whether a case has; its plan has made one of the two of `auto`. One that is skipped for
-    want of a second host needs none."""
+    """Whether a case has its far end on the far host; its plan has already resolved `auto`. A case
+    that is skipped because there is no second host needs none."""
     return (
         find_subsystem(case.subsystem).has_far_ends
         and case.params.get(TARGET) == FAR_HOST
@@ -106,5 +107,6 @@ def is_between_hosts(case: PlannedCase) -> bool:
 
 
 def first_between_hosts(cases: Iterable[PlannedCase]) -> PlannedCase | None:
-    """The first case that has; None: all are measured on one host."""
+    """Return the first case with its far end on the far host, or None if all are measured on one
+    host."""
     return next((case for case in cases if is_between_hosts(case)), None)

@@ -1,6 +1,6 @@
-"""One child process in a session of its own: its lines, its end, and never a trace of it after.
+"""One child process in a session of its own: its lines, its end, and nothing left of it afterwards.
 
-The child dies with us in every case: `stop()` ends its whole process group, and the lifeline pipe,
+The child always ends with this process. `stop()` ends its whole process group. The lifeline pipe,
 whose other end only this process holds, closes even when this process is killed.
 """
 
@@ -21,13 +21,14 @@ from hostbench.model.trial import TrialFailed
 
 # docs/kernel-protocol.md promises an end within a second of SIGTERM.
 TERMINATE_GRACE_S = 2.0
-# A supervisor ends others first: the most it takes (programs/supervisor.py), and a little.
+# A supervisor ends others first: the most time that takes (programs/supervisor.py), and a little
+# more.
 SUPERVISOR_GRACE_S = 8.0
-# From the last event to the end of its output, and from there to the exit.
+# From the last event to the end of its output, and from there to its exit.
 ENDING_GRACE_S = 5.0
 POLL_S = 0.01
-# A wait that ends so much later than it was to has not run meanwhile: this process, and its child
-# with it, was stopped, as by a hypervisor that suspends its guest.
+# If a wait ends this much later than planned, this process was stopped, and its child with it, for
+# example by a hypervisor that suspended its guest.
 LOOK_S, STOPPED_LEAST_S = 5.0, 1.0
 READ_BYTES = 1 << 16
 SHORTAGES = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
@@ -49,10 +50,11 @@ class Child:
         *,
         hurry: bool = True,
     ) -> None:
-        """Start it; `inherited` descriptors stay open in it. Raise ResourceError when it cannot.
+        """Start the child. Raise ResourceError when it cannot start.
 
-        `--lifeline-fd N` is added to the arguments. `hurry`: a second signal shortens the grace
-        it is given to end; not for one that has others to end first.
+        `inherited` descriptors stay open in it; `--lifeline-fd N` is added to the arguments.
+        `hurry`: a second signal shortens its time to end; not for a child that must end others
+        first.
         """
         self._interrupt = interrupt
         self._hurry = hurry
@@ -88,10 +90,10 @@ class Child:
         self.stop()
 
     def lines(self, timeout_s: float) -> Iterator[bytes]:
-        """The lines of its standard output, without newline, until it closes it.
+        """Yield the lines of its standard output, without newline, until it closes that.
 
-        Raise TrialFailed after `timeout_s`, on a line without end, or on a last line cut short;
-        Interrupted when a signal to end this process came.
+        Raise TrialFailed after `timeout_s`, on a line that is too long, or on a last line cut
+        short; Interrupted when a signal to end this process came.
         """
         self._deadline_s = time.monotonic() + timeout_s
         self._overdue = (
@@ -114,7 +116,7 @@ class Child:
             raise TrialFailed("malformed_output", f"the output ends inside a line: {shown(text)}")
 
     def expect_end(self) -> None:
-        """Its last word was read: from now on it has little time left to end."""
+        """Leave the child only a short time to end, because its last event was read."""
         self._deadline_s = min(self._deadline_s, time.monotonic() + ENDING_GRACE_S)
         self._overdue = f"no end {ENDING_GRACE_S:.0f} s after its last event"
 
@@ -140,7 +142,7 @@ class Child:
     def _select(
         self, selector: selectors.BaseSelector, most_s: float
     ) -> list[tuple[selectors.SelectorKey, int]]:
-        """What can be read within `most_s`. The time for which nothing ran does not count towards
+        """Return what can be read within `most_s`. Time in which nothing ran does not count towards
         the deadline."""
         due_s = time.monotonic() + most_s
         found = selector.select(most_s)
@@ -154,12 +156,13 @@ class Child:
         del self._stderr[:-STDERR_BYTES_KEPT]
 
     def last_errors(self) -> str:
-        """The last lines of its standard error, as one line."""
+        """Return the last lines of its standard error, as one line."""
         lines = self._stderr.decode("utf-8", "replace").split("\n")
         return " / ".join(line.strip() for line in lines if line.strip())[-STDERR_CHARACTERS_SHOWN:]
 
     def wait(self) -> int:
-        """Its exit code once its output has ended; raises TrialFailed when it does not exit."""
+        """Return its exit code after its output has ended. Raise TrialFailed when it does not
+        exit."""
         if not self._exited_within(ENDING_GRACE_S):
             self._interrupt.check()
             raise TrialFailed("hang", f"no exit {ENDING_GRACE_S:.0f} s after the end of its output")
@@ -174,11 +177,12 @@ class Child:
                 self._keep_errors(piece)
 
     def _exited_within(self, seconds: float) -> bool:
-        """Whether it exits in time. It is not reaped: its id stays taken until `stop()`."""
+        """Return whether it exits in time. It is not reaped, so its id stays in use until
+        `stop()`."""
         deadline_s = time.monotonic() + seconds
         interrupts = self._interrupt.count
         while not self.has_exited:
-            # A second signal: no more grace.
+            # After a second signal, there is no more grace.
             hurry = self._hurry and self._interrupt.count > max(1, interrupts)
             if hurry or time.monotonic() >= deadline_s:
                 return False
@@ -187,7 +191,7 @@ class Child:
 
     @property
     def has_exited(self) -> bool:
-        """Whether it has ended by now."""
+        """Whether it has exited."""
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
@@ -198,8 +202,8 @@ class Child:
         if not self.has_exited:
             self._signal_group(signal.SIGTERM)
             self._exited_within(TERMINATE_GRACE_S if self._hurry else SUPERVISOR_GRACE_S)
-        # Also when it exited by itself: nothing it left behind may run on. It is not reaped yet,
-        # so its group id cannot belong to anybody else.
+        # Also when it exited by itself: nothing that it left may run on. It is not reaped yet, so
+        # its group id cannot belong to another process.
         self._signal_group(signal.SIGKILL)
         self._process.wait()
         os.close(self._lifeline)

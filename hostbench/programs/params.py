@@ -18,9 +18,9 @@ _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 def check_params(
     workload: Workload, given: Mapping[str, ParamValue], allowed_cpus: Iterable[int]
 ) -> dict[str, ParamValue]:
-    """The given parameters in their own types.
+    """Return the given parameters in their own types.
 
-    Raise UsageError for the first that is unknown, not for a request, or out of range.
+    Raise UsageError for the first one that is unknown, not for requests, or out of range.
     """
     for param in excluding(workload, given):
         raise UsageError(
@@ -33,14 +33,14 @@ def check_params(
 
 
 def excluding(workload: Workload, given: Collection[str]) -> Iterator[Param]:
-    """The given parameters that exclude another given one."""
+    """Yield the given parameters that exclude another given one."""
     for param in workload.params:
         if param.name in given and param.excludes in given:
             yield param
 
 
 def known_param(workload: Workload, name: str) -> Param:
-    """The request parameter called `name`."""
+    """Return the request parameter called `name`. Raise UsageError."""
     param = workload.param(name)
     requestable = [param.name for param in workload.params if param.scope == "request"]
     if param is None:
@@ -57,7 +57,7 @@ def known_param(workload: Workload, name: str) -> Param:
 
 
 def check_value(param: Param, value: ParamValue, allowed_cpus: Iterable[int]) -> ParamValue:
-    """`value` as the parameter's type wants it; raises UsageError with the remedy."""
+    """Return `value` in the parameter's type. Raise UsageError with the remedy."""
     if isinstance(value, str) and value in param.words:
         return value
     if param.type == "choice":
@@ -92,7 +92,7 @@ def _bad_choice(param: Param, value: ParamValue) -> UsageError:
 
 
 def _text(param: Param, value: ParamValue) -> str:
-    """A name. So is a whole number: in a suite, that of a device stands without quotes."""
+    """Return a name. A whole number is also one: in a suite, that of a device has no quotes."""
     if value == ALL:
         raise UsageError(
             f"{param.name} all stands for several cases; write it into grid, "
@@ -109,7 +109,7 @@ def _kind(param: Param) -> str:
 
 
 def allowed(param: Param) -> str:
-    """What the parameter takes: `1 to 4096 or all`."""
+    """Return what the parameter accepts, such as `1 to 4096 or all`."""
     unit = f" {param.unit}" if param.unit and param.unit != "1" else ""
     words = listing(param.words)
     if param.type == "choice":
@@ -130,7 +130,7 @@ def _plain(bound: int | float | None) -> str:
 
 
 def _number(param: Param, value: ParamValue) -> int | float | None:
-    """`value` as a number of the parameter's type; None when it is none."""
+    """Return `value` as a number of the parameter's type, or None if it is not one."""
     if param.type == "count":
         if isinstance(value, float) and value.is_integer():
             return int(value)
@@ -143,7 +143,7 @@ def _number(param: Param, value: ParamValue) -> int | float | None:
 
 
 def _cpu_list(param: Param, value: ParamValue, allowed_cpus: frozenset[int]) -> str:
-    """The list in its own words; every CPU must be one this process may use."""
+    """Return the list in normal form; this process must be allowed to use every CPU in it."""
     usable = cpu_ranges(allowed_cpus)
     spans = _spans(str(value))
     if spans and param.max is not None:
@@ -154,7 +154,7 @@ def _cpu_list(param: Param, value: ParamValue, allowed_cpus: frozenset[int]) -> 
             f"give CPUs out of {usable}, such as 0,2-5"
         )
     for first, last in spans:
-        # A range is walked only as far as it is allowed: 0-999999999 must not fill the memory.
+        # Walk a range only as far as it is allowed: 0-999999999 must not fill the memory.
         outside = next((cpu for cpu in range(first, last + 1) if cpu not in allowed_cpus), None)
         if outside is not None:
             raise UsageError(
@@ -165,7 +165,7 @@ def _cpu_list(param: Param, value: ParamValue, allowed_cpus: frozenset[int]) -> 
 
 
 def _any_hosts_cpu_list(param: Param, value: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Those of another host, perhaps: its far end knows which it may use."""
+    """Return a list that may be of another host's CPUs: its far end knows which it may use."""
     assert param.max is not None
     beyond = next((last for _, last in spans if last > param.max), None)
     if beyond is not None:
@@ -183,7 +183,8 @@ def _once_each(param: Param, value: str, spans: Sequence[tuple[int, int]]) -> st
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    """First and last CPU of each part of a list such as 0,2-5; nothing when it is none."""
+    """Return the first and the last CPU of each part of a list such as 0,2-5; empty for an invalid
+    list."""
     spans = []
     for part in text.split(","):
         match = _CPU_RANGE.fullmatch(part)
@@ -194,12 +195,12 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 
 def cpu_count(cpu_list: str) -> int:
-    """How many CPUs a list that was checked before names."""
+    """Return the number of CPUs in a list that was already checked."""
     return sum(last - first + 1 for first, last in _spans(cpu_list))
 
 
 def cpu_ranges(cpus: Iterable[int]) -> str:
-    """`0-3,8` for {0, 1, 2, 3, 8}."""
+    """Return `0-3,8` for {0, 1, 2, 3, 8}."""
     parts: list[str] = []
     ordered = sorted(cpus)
     start = 0

@@ -20,16 +20,16 @@ from hostbench.programs.peer import Command, Peer, Survey
 from hostbench.programs.subsystem import peers_of
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-# A question about a tool, such as its version, is answered at once.
+# A query about a tool, such as its version, is answered at once.
 ASK_TIMEOUT_S = 10.0
-# The kernel counts in hundredths of a second: of less time than this a share is no figure.
+# The kernel counts in hundredths of a second, so a share of less time than this is no figure.
 SHARES_LEAST_S = 0.5
-# The supervisor itself ends a peer whose time is up; then it reports.
+# The supervisor itself ends a peer whose time is up, and then reports.
 SUPERVISOR_GRACE_S = 10.0
 
 
 class LocalPeers:
-    """The peers of this host. `inherited` descriptors stay open as long as any of them lives."""
+    """The peers of this host. `inherited` descriptors stay open as long as any of them runs."""
 
     def __init__(self, interrupt: Interrupt, inherited: Sequence[int]) -> None:
         self._interrupt = interrupt
@@ -37,7 +37,8 @@ class LocalPeers:
         self._answers: dict[tuple[str, ...], str] = {}
 
     def run(self, trial: Trial, scratch_fd: int | None = None) -> Generator[TrialEvent, None, None]:
-        """See Transport.run; `scratch_fd` is the file that our trial worked on."""
+        """Run a peer's trial; see Transport.run. `scratch_fd` is the file that our trial worked
+        on."""
         assert trial.beside is not None, "a peer's trial stands beside one of ours"
         beside = Beside(**(dict(trial.beside) | {"scratch_fd": scratch_fd, "far": trial.session}))
         peer = next(
@@ -52,7 +53,7 @@ class LocalPeers:
         try:
             survey = peer.survey(self._ask, beside)
         except TrialFailed:
-            # A failure belongs to a peer: without its start it would be unknown which.
+            # A failure belongs to a peer; without its start event, it would be unknown which.
             yield bare_start(peer)
             raise
         if survey.unsupported is not None:
@@ -64,7 +65,7 @@ class LocalPeers:
         yield self._supervised(peer, command, trial.timeout_s, beside)
 
     def _ask(self, command: Sequence[str]) -> str:
-        """The answer of a command, asked once a job."""
+        """Return the output of a command, which runs once a job."""
         key = tuple(command)
         if key not in self._answers:
             ended = self._supervise(Command(key), ASK_TIMEOUT_S)
@@ -93,7 +94,7 @@ class LocalPeers:
             "inherited": inherited,
             "server": _server(command),
         }
-        # -I and -S: it needs nothing but the standard library and starts in a few milliseconds.
+        # -I and -S: it needs only the standard library and starts in a few milliseconds.
         arguments = ["-I", "-S", str(SUPERVISOR), json.dumps(request)]
         program = Path(sys.executable)
         with Child(program, arguments, self._interrupt, inherited, hurry=False) as child:
@@ -109,7 +110,7 @@ class LocalPeers:
 
 
 def _server(command: Command) -> dict[str, Any] | None:
-    """The server that the supervisor starts before the command."""
+    """Return the server that the supervisor starts before the command."""
     if command.server is None:
         return None
     listens = command.server.listens
@@ -122,13 +123,14 @@ def _server(command: Command) -> dict[str, Any] | None:
 
 
 def skipped(peer: Peer, what: str) -> Generator[TrialEvent, None, None]:
-    """The trial of a peer that cannot run because of something missing."""
+    """Yield the trial of a peer that cannot run because something is missing."""
     yield bare_start(peer)
     yield _skip(f"{what}; install it with: apt install {peer.package}")
 
 
 def bare_start(peer: Peer) -> PeerStartEvent:
-    """The start event of a peer that did not run: the tool and what it would have measured."""
+    """Return the start event of a peer that did not run: the tool and what it would have
+    measured."""
     return _start(peer, Survey(version=None), ())
 
 
@@ -154,7 +156,7 @@ def _skip(reason: str) -> SkipEvent:
 
 @dataclasses.dataclass(frozen=True)
 class Used:
-    """What a peer took. `user_s` is the part of `cpu_s` in its own code."""
+    """What a peer used. `user_s` is the part of `cpu_s` in its own code."""
 
     elapsed_s: float
     cpu_s: float
@@ -168,9 +170,9 @@ def taken_by_others(
     used: Used,
     kernel_works: bool,
 ) -> tuple[float | None, float | None]:
-    """What other processes used and what the hypervisor took, as shares of the time of the CPUs
-    used; None where the kernel does not report it, or the time was too short."""
-    # What it has on the CPUs of our far end is its own server.
+    """Return what other processes used and what the hypervisor took, as shares of the time of the
+    CPUs used; None if the kernel does not report it, or the time was too short."""
+    # On the CPUs of our far end, a peer only has its own server.
     far_cpus = beside.far_cpus if beside.far is None else ()
     names = [f"cpu{cpu}" for cpu in sorted({*beside.cpus, *far_cpus})]
     available_s = len(names) * used.elapsed_s
@@ -179,8 +181,8 @@ def taken_by_others(
     if not complete or used.elapsed_s < SHARES_LEAST_S:
         return None, None
     steal = sum(after[name].steal - before[name].steal for name in names) / ticks_per_s
-    # All that works of the peer is bound to these CPUs (mpirun, which starts hpcc's ranks, is not,
-    # and uses next to nothing).
+    # All of the peer's work is bound to these CPUs (except mpirun, which starts hpcc's ranks and
+    # uses next to nothing).
     if kernel_works:
         busy = sum(after[name].user - before[name].user for name in names) / ticks_per_s
         foreign_s = busy - used.user_s

@@ -1,4 +1,5 @@
-"""The benchmark programs of this host: where they are, what they can do, which build they are."""
+"""The benchmark programs of this host: where they are, what they can do, and which build they
+are."""
 
 import contextlib
 import hashlib
@@ -21,9 +22,9 @@ from hostbench.model.subsystem import Subsystem
 from hostbench.model.table import Table
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# Drivers of several GPUs that nothing has used yet take seconds to begin.
+# Drivers of several unused GPUs take seconds to start.
 LIST_TIMEOUT_S = 30.0
-# A table has 100 KB at most.
+# A table has at most 100 KB.
 OUTPUT_BYTES_MOST = 4 << 20
 READ_BYTES = 1 << 16
 _REMEDY = "build it again with make programs"
@@ -34,7 +35,7 @@ Fingerprint = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Program:
-    """One program with its table. `fingerprint` tells whether its file was replaced since."""
+    """One program with its table. `fingerprint` shows whether its file was replaced since."""
 
     path: Path
     table: Table
@@ -43,12 +44,12 @@ class Program:
 
     @staticmethod
     def fingerprint_of(status: os.stat_result) -> Fingerprint:
-        """Inode, size in bytes and time of change in nanoseconds."""
+        """Return inode, size in bytes and time of change in nanoseconds."""
         return (status.st_ino, status.st_size, status.st_mtime_ns)
 
     @property
     def version(self) -> ProgramVersion:
-        """What the result document says about it."""
+        """The program as the result document names it."""
         return ProgramVersion(
             name=self.table.program,
             subsystem=self.table.subsystem,
@@ -58,10 +59,12 @@ class Program:
 
 
 def find_program(subsystem: str) -> Path:
-    """Return the file of `cpu-bench` and its like: in HOSTBENCH_PROGRAMS when that is set,
-    otherwise in build/release of the checkout, otherwise on PATH; or in the subsystem's own
-    directory, where it names one. Raise UsageError for an unknown subsystem, and ResourceError
-    when the program is nowhere."""
+    """Return the file of a subsystem's program, such as `cpu-bench`.
+
+    It is in HOSTBENCH_PROGRAMS if that is set, else in build/release of the checkout, else on PATH;
+    or in the subsystem's own directory, if it names one. Raise UsageError for an unknown subsystem,
+    and ResourceError when there is no program.
+    """
     declared = find_subsystem(subsystem)
     name = declared.program
     given = os.environ.get("HOSTBENCH_PROGRAMS")
@@ -87,7 +90,7 @@ def find_program(subsystem: str) -> Path:
 
 
 def _own_program(path: Path) -> Path:
-    """The program that comes with the package of its subsystem. Raise ResourceError."""
+    """Return the program that comes with the package of its subsystem. Raise ResourceError."""
     if _is_executable(path):
         return path.resolve()
     raise ResourceError(
@@ -97,7 +100,7 @@ def _own_program(path: Path) -> Path:
 
 
 def remedy_for(subsystem: Subsystem) -> str:
-    """Return what mends its program."""
+    """Return how to repair its program."""
     return _REMEDY if subsystem.directory is None else _REINSTALL
 
 
@@ -106,7 +109,8 @@ def _is_executable(path: Path) -> bool:
 
 
 def load_program(subsystem: str) -> Program:
-    """The program of a subsystem with its table. Raise ResourceError when it is not usable."""
+    """Return the program of a subsystem with its table. Raise ResourceError when it is not
+    usable."""
     path, remedy = find_program(subsystem), remedy_for(find_subsystem(subsystem))
     fingerprint = Program.fingerprint_of(path.stat())
     with path.open("rb") as file:
@@ -120,12 +124,12 @@ def load_program(subsystem: str) -> Program:
 
 
 def load_programs(subsystems: Iterable[str]) -> dict[str, Program]:
-    """The programs of several subsystems."""
+    """Return the programs of several subsystems."""
     return {subsystem: load_program(subsystem) for subsystem in sorted(set(subsystems))}
 
 
 def stated_version(path: Path, remedy: str = _REMEDY) -> str:
-    """Return `cpu-bench 0.1.0`, as the program says by itself: unlike its table it takes no look at
+    """Return `cpu-bench 0.1.0`, as the program prints it; unlike for its table, it does not look at
     the host. Raise ResourceError that ends with `remedy`."""
     answer = output_of(path, "--version", remedy).decode("utf-8", "replace").split()
     if len(answer) != 2 or answer[0] != path.name:
@@ -183,8 +187,8 @@ def output_of(path: Path, option: str, remedy: str = _REMEDY) -> bytes:
 
 
 def _read_both(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
-    """Its standard output and error. Raise TimeoutExpired, and OverflowError where they are more
-    than any program of ours prints."""
+    """Return its standard output and error. Raise TimeoutExpired, or OverflowError if they are
+    longer than any output of our programs."""
     assert process.stdout is not None and process.stderr is not None
     kept = {process.stdout: bytearray(), process.stderr: bytearray()}
     deadline_s = time.monotonic() + LIST_TIMEOUT_S

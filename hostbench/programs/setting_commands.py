@@ -1,7 +1,7 @@
-"""The commands that switch a setting of this host, run by a process that restores it in any case.
+"""The commands that change a setting of this host, run by a process that always restores it.
 
-The process holds the read end of a pipe, whose other end only this process has: it learns in every
-case, kill -9 included, that there is nobody left to restore the setting but itself.
+That process holds the read end of a pipe, and only this process has the other end. So it always
+notices, even after kill -9, when it alone is left to restore the setting.
 """
 
 import contextlib
@@ -20,19 +20,20 @@ from hostbench.base.interrupt import Interrupt
 
 LIFELINE = Path(__file__).with_name("setting_lifeline.py")
 RESTORE = "restore"
-# Beyond a command's time limit: to end it, and the pause before the restore command's second try.
+# Beyond a command's time limit: the time to end it, and the pause before the restore command's
+# second try.
 GRACE_S = 10.0
 RESTORE_TRIES = 2
 READ_BYTES = 1 << 16
 
 
 class SettingError(HostbenchError):
-    """A command that sets something failed or did not end in time."""
+    """A command that changes a setting failed or did not end in time."""
 
 
 class SettingCommands:
-    """The commands of one test. Use it as a context manager: when it is left, the process is
-    gone, and the setting restored."""
+    """The commands of one test, as a context manager: after it, the process has ended and the
+    setting is restored."""
 
     def __init__(
         self,
@@ -42,8 +43,8 @@ class SettingCommands:
         interrupt: Interrupt,
         inherited: Sequence[int] = (),
     ) -> None:
-        """`commands` by the side they are for. `inherited`: what stays open as long as something
-        is to be restored, such as the lock of the host."""
+        """`commands` by side. `inherited`: descriptors that stay open until the setting is
+        restored, such as the lock of the host."""
         self._request = {"commands": dict(commands), "restore": restore, "timeout_s": timeout_s}
         self._timeout_s = timeout_s
         self._interrupt = interrupt
@@ -86,15 +87,15 @@ class SettingCommands:
             raise SettingError(problem)
 
     def restore(self) -> str | None:
-        """Restore what was before, if anything was set; return why that did not succeed, as a
-        sentence. Signals do not shorten it."""
+        """Restore the earlier setting, if it was changed; return why that failed, as a sentence.
+        Signals do not shorten it."""
         if not self._is_changed:
             return None
         wait_s = RESTORE_TRIES * (self._timeout_s + GRACE_S)
         try:
             problem = self._ask(RESTORE, wait_s, None)
         except SettingError:
-            # Killed, and with it went what it would have done: another one does it.
+            # The process was killed before it could restore the setting, so another one does it.
             self._close()
             self._start()
             try:
@@ -105,11 +106,11 @@ class SettingCommands:
         return problem
 
     def _ask(self, name: str, timeout_s: float, interrupt: Interrupt | None) -> str | None:
-        """What went wrong with a command. Raise SettingError when no answer comes."""
+        """Run a command; return what went wrong. Raise SettingError without an answer."""
         with contextlib.suppress(BrokenPipeError):  # its answers end, too
             os.write(self._lifeline, f"{name}\n".encode())
         for answer in self._answers(time.monotonic() + timeout_s, interrupt):
-            # A command that was interrupted has an answer all the same.
+            # Even an interrupted command has an answer.
             if answer["name"] == name:
                 problem: str | None = answer["problem"]
                 return problem
@@ -118,7 +119,7 @@ class SettingCommands:
         )
 
     def _answers(self, deadline_s: float, interrupt: Interrupt | None) -> Iterator[dict[str, Any]]:
-        """What the process says, until it ends or the time is up. Raise Interrupted."""
+        """Yield the process's answers until it ends or the time is up. Raise Interrupted."""
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
@@ -137,7 +138,7 @@ class SettingCommands:
                 yield from map(json.loads, lines)
 
     def _close(self) -> None:
-        """Close the lifeline; the process restores what is still changed, and ends."""
+        """Close the lifeline: the process restores what is still changed, and ends."""
         with contextlib.suppress(OSError):
             os.close(self._lifeline)
         try:

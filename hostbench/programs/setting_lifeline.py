@@ -22,13 +22,13 @@ import time
 from typing import Any
 
 RESTORE = "restore"
-# What fails may succeed a moment later: a device that is still busy, for example.
+# A failed command may succeed a moment later, for example when a device was busy.
 RESTORE_TRIES = 2
 RESTORE_PAUSE_S = 0.5
 TERMINATE_GRACE_S = 1.0
 POLL_S = 0.01
 READ_BYTES = 1 << 16
-# Of the output the end: its last line says what went wrong.
+# The end of the output is kept: its last line says what went wrong.
 KEPT_BYTES = 1 << 12
 SHOWN_CHARACTERS = 400
 
@@ -44,12 +44,12 @@ class Lifeline:
         self._is_changed = False
 
     def serve(self) -> None:
-        """Until the lifeline closes."""
-        # Unbuffered: what waits in the pipe tells select() that a running command is to end.
+        """Serve requests until the lifeline closes."""
+        # Unbuffered: a request in the pipe lets select() see that a running command must end.
         requests = os.fdopen(self._lifeline, "rb", buffering=0, closefd=False)
         while name := requests.readline().decode().strip():
             problem = self._restore() if name == RESTORE else self._set(name)
-            # The parent may be gone by now.
+            # The parent may have ended by now.
             with contextlib.suppress(BrokenPipeError):
                 os.write(1, json.dumps({"name": name, "problem": problem}).encode() + b"\n")
         problem = self._restore() if self._is_changed else None
@@ -74,7 +74,7 @@ class Lifeline:
         return None if problem is None else f"{problem}; undo the setting by hand"
 
     def _problem(self, title: str, command: str, *, for_parent: bool) -> str | None:
-        """Run a command; return what went wrong with it as a sentence, None where nothing did."""
+        """Run a command; return what went wrong, as a sentence, or None."""
         kept = bytearray()
         try:
             exit_code = self._exit_code(command, kept, for_parent=for_parent)
@@ -94,8 +94,11 @@ class Lifeline:
         return f"{title} {command!r} {how}; its output: {output or 'none'}{remedy}"
 
     def _exit_code(self, command: str, kept: bytearray, *, for_parent: bool) -> int | None:
-        """Run a command to its end; None: its time was up. `kept` gets the end of its output.
-        `for_parent`: end it as soon as the parent wants something else, or is gone."""
+        """Run a command to its end; return its exit code, or None when its time was up. `kept` gets
+        the end of its output.
+
+        `for_parent`: end it as soon as the parent has another request, or has ended.
+        """
         output, write_end = os.pipe()
         os.set_blocking(output, False)
         try:
@@ -118,18 +121,19 @@ class Lifeline:
             timed_out = time.monotonic() >= deadline_s
             if timed_out or (for_parent and self._has_request()):
                 _end_group(process)
-        # What the command has left running is part of the setting, and may hold the pipe open.
+        # Processes that the command leaves running belong to the setting, and may keep the pipe
+        # open.
         _take(output, kept)
         os.close(output)
         return None if timed_out else process.returncode
 
     def _has_request(self) -> bool:
-        """Whether the parent wants something, or is gone."""
+        """Whether the parent has a request, or has ended."""
         return bool(select.select([self._lifeline], [], [], 0)[0])
 
 
 def _take(output: int, kept: bytearray) -> None:
-    """Read what there is."""
+    """Read all that is available."""
     with contextlib.suppress(BlockingIOError):
         while piece := os.read(output, READ_BYTES):
             kept += piece
@@ -137,10 +141,11 @@ def _take(output: int, kept: bytearray) -> None:
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """End a command and all of its process group: SIGTERM, a grace, SIGKILL."""
+    """End a command and its whole process group: SIGTERM, a grace, SIGKILL."""
     _signal_group(process.pid, signal.SIGTERM)
     deadline_s = time.monotonic() + TERMINATE_GRACE_S
-    # It is not reaped before the last signal: until then its group id belongs to nobody else.
+    # It is not reaped before the last signal, so until then its group id belongs to no other
+    # process.
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
     while os.waitid(os.P_PID, process.pid, flags) is None and time.monotonic() < deadline_s:
         time.sleep(POLL_S)

@@ -1,6 +1,6 @@
-"""Checks the event stream of one trial, whatever carried it here.
+"""Checks the event stream of one trial, for any transport.
 
-A stream that breaks the protocol never becomes a figure.
+A stream that violates the protocol never becomes a figure.
 """
 
 from hostbench.base.errors import shown
@@ -20,7 +20,7 @@ from hostbench.model.events import (
 from hostbench.model.table import Param, Workload
 from hostbench.model.trial import Trial, TrialFailed
 
-# The warning that a fallback needs: what was measured is not what was requested.
+# The warning that a fallback requires: what was measured is not what was requested.
 FALLBACK_WARNING = "direct_unavailable"
 
 EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {
@@ -28,15 +28,15 @@ EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {
     SkipEvent: frozenset({4}),
     ErrorEvent: frozenset({1, 2, 3, 5}),
 }
-# What a program's exit code makes of the job's.
+# The job's exit code for each exit code of a program.
 JOB_EXIT = {2: ExitCode.USAGE, 3: ExitCode.RESOURCE, 5: ExitCode.INVALID}
 
 
 class EventStream:
-    """Takes the lines of one trial in order; `finish()` checks that they are a trial."""
+    """Takes the lines of one trial in order; `finish()` checks that they are complete."""
 
     def __init__(self, trial: Trial, workload: Workload) -> None:
-        """`workload` is the trial's in its program's table."""
+        """`workload` is the trial's workload in its program's table."""
         self.trial = trial
         self._workload = workload
         self.started = False
@@ -45,7 +45,8 @@ class EventStream:
         self._warned: set[str] = set()
 
     def take(self, line: bytes) -> Event:
-        """The event of one line, without its newline. Raise TrialFailed on the first bad one."""
+        """Return the event of one line, without its newline. Raise TrialFailed on the first bad
+        one."""
         try:
             event = EVENT.validate_json(line)
         except ValueError as error:
@@ -54,7 +55,7 @@ class EventStream:
         return event
 
     def accept(self, event: Event) -> None:
-        """An event that was a valid one by itself. Raise TrialFailed when it has no place here."""
+        """Take an event that is valid by itself. Raise TrialFailed when it does not belong here."""
         self._check_order(event)
         if isinstance(event, WarningEvent):
             self._warned.add(event.code)
@@ -76,7 +77,7 @@ class EventStream:
             self.last = event
 
     def _check_start(self, start: StartEvent) -> None:
-        """The program must measure what was requested."""
+        """Raise TrialFailed unless the program measures what was requested."""
         program = f"{self.trial.subsystem}-bench"
         if (start.program, start.workload) != (program, self.trial.workload):
             raise self._malformed(
@@ -103,9 +104,9 @@ class EventStream:
         raise TrialFailed("no_figure", f"no {primary}: {reason}")
 
     def finish(self, exit_code: int, stderr: str) -> None:
-        """Called when the stream ended. Raise TrialFailed unless it ended in `end` or `skip`.
+        """Check the end of the stream. Raise TrialFailed unless it ended with `end` or `skip`.
 
-        `exit_code` is negative when a signal killed the program; `stderr` its last lines.
+        `exit_code` is negative when a signal killed the program; `stderr` has its last lines.
         """
         output = f"; its output: {stderr}" if stderr else ""
         if exit_code < 0:
@@ -148,7 +149,7 @@ def _text(line: bytes) -> str:
 
 
 def _first_line(error: ValueError) -> str:
-    """Where and why, from pydantic's message of several lines."""
+    """Return where and why, from pydantic's message of several lines."""
     lines = [line.strip() for line in str(error).splitlines()]
     if len(lines) < 2:
         return "not an event"

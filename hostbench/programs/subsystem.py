@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HasPeers(ABC):
-    """What a subsystem with peers has beside hostbench.model.subsystem.Subsystem."""
+    """Base class of a subsystem with peers, in addition to hostbench.model.subsystem.Subsystem."""
 
     @abstractmethod
     def tools(self) -> Sequence[str]:
@@ -21,19 +21,19 @@ class HasPeers(ABC):
 
     @abstractmethod
     def peers(self, workload: str, params: "Params") -> "Sequence[Peer]":
-        """Return the peers beside a workload with these parameters, at most one a tool."""
+        """Return the peers beside a workload with these parameters, at most one for each tool."""
 
     def equivalent_command(self, workload: str, params: "Params") -> str | None:
         """Return the command line of a trusted tool for the same measurement, to be run by hand;
-        None where no tool can do it."""
+        None if no tool can do it."""
         del workload, params
         return None
 
     def server(
         self, tool: str, workload: str, params: "Params", address: str, port: int
     ) -> "Command":
-        """Return how the server of a peer is run, at this address of this host alone. Raise
-        UsageError for a tool without one."""
+        """Return how to run a peer's server at this address of this host only. Raise UsageError for
+        a tool without one."""
         del workload, params, address, port
         raise _without_server(tool)
 
@@ -51,14 +51,14 @@ def _with_peers(subsystem: str) -> HasPeers | None:
 
 
 def tools_of(subsystem: str) -> tuple[str, ...]:
-    """The tools that a suite may name as peers of a subsystem's workloads. Raise UsageError for a
-    subsystem that is not installed, as all of these."""
+    """Return the tools that a suite may name as peers of a subsystem's workloads. Raise UsageError,
+    as do all functions here, for a subsystem that is not installed."""
     found = _with_peers(subsystem)
     return tuple(found.tools()) if found else ()
 
 
 def peers_of(subsystem: str, workload: str, params: "Params") -> "tuple[Peer, ...]":
-    """The peers beside a workload with these parameters, at most one a tool."""
+    """Return the peers beside a workload with these parameters, at most one for each tool."""
     found = _with_peers(subsystem)
     return tuple(found.peers(workload, params)) if found else ()
 
@@ -66,7 +66,7 @@ def peers_of(subsystem: str, workload: str, params: "Params") -> "tuple[Peer, ..
 def server_of(
     subsystem: str, tool: str, workload: str, params: "Params", address: str, port: int
 ) -> "Command":
-    """How the server of a peer is run. Raise UsageError for a tool without one, too."""
+    """Return how to run a peer's server. Raise UsageError also for a tool without one."""
     found = _with_peers(subsystem)
     if found is None:
         raise _without_server(tool)
@@ -76,8 +76,8 @@ def server_of(
 def chosen_peers(
     choice: "PeerChoice", subsystem: str, workload: str, params: "Params"
 ) -> "tuple[Peer, ...]":
-    """Those of them that a suite asks for; a tool may be another subsystem's, as a suite may be of
-    several. Raise UsageError for one that none knows."""
+    """Return the peers that a suite requests. A tool may be another subsystem's, as a suite may
+    cover several. Raise UsageError for a tool that no subsystem knows."""
     if choice == "none":
         return ()
     fitting = peers_of(subsystem, workload, params)

@@ -28,17 +28,17 @@ from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-# hostbench promises to end within 2 s; Child gives us as long before it kills us.
+# hostbench promises to end within 2 s; Child waits as long before it kills the supervisor.
 TERMINATE_GRACE_S = 1.0
 KILL_S_MOST = 5.0
 POLL_S = 0.01
 # A server that does not listen by then never will.
 LISTEN_S_MOST = 5.0
-# include/net/tcp_states.h: what stands in /proc/net for a socket that waits for others.
+# include/net/tcp_states.h: the state in /proc/net of a socket that waits for others.
 WAITING = {"tcp": "0A", "udp": "07"}
 READ_BYTES = 1 << 16
-# Of the output, the beginning and the end: figures stand at either. likwid-bench says of every
-# thread where it ran, in a line of 100 bytes.
+# The beginning and the end of the output are kept: figures are at either. likwid-bench prints for
+# every thread where it ran, in a line of 100 bytes.
 KEPT_BYTES = 1 << 15
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -50,7 +50,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 class Output:
-    """The beginning and the end of what was printed, in bounded memory."""
+    """The beginning and the end of the output, in bounded memory."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -70,13 +70,18 @@ class Output:
 
 
 class Supervisor:
-    """One peer from its start to the end of its last process."""
+    """One peer, from its start to the end of its last process."""
 
     def __init__(self, request: dict[str, Any], lifeline: int) -> None:
-        """`request`: command, files (name to text, written into the scratch directory), links
-        (name to target, symbolic links there), report (name of the file there that holds the
-        figures, or null), timeout_s, inherited (descriptors that the peer keeps open), server
-        (command, protocol and port of the server that it talks to, or null)."""
+        """`request` has these fields:
+
+        - `command`, `timeout_s`.
+        - `files`: name to text, written into the scratch directory; `links`: name to target,
+          symbolic links there.
+        - `report`: the name of the file there with the figures, or null.
+        - `inherited`: descriptors that the peer keeps open.
+        - `server`: command, protocol and port of the server that it talks to, or null.
+        """
         self._request = request
         self._lifeline = lifeline
         self._output = Output()
@@ -98,7 +103,7 @@ class Supervisor:
         self._stop_requested = True
 
     def run(self) -> dict[str, Any] | None:
-        """How it went; None after a signal to end."""
+        """Run the peer; return how it went, or None after a signal to end."""
         scratch = Path(tempfile.mkdtemp(prefix="hostbench-peer-"))
         try:
             for name, text in self._request["files"].items():
@@ -142,7 +147,8 @@ class Supervisor:
         }
 
     def _start_peer(self, scratch: Path) -> int | None:
-        """The descriptor of what it prints; None: it could not be started."""
+        """Start the peer; return the descriptor of its output, or None if it could not be
+        started."""
         if self._stop_requested or (self._request.get("server") and not self._server_pid):
             return None
         try:
@@ -153,8 +159,8 @@ class Supervisor:
         return pipe
 
     def _start_server(self, scratch: Path) -> int | None:
-        """Start the server, if there is one, and wait until it can be reached; the descriptor of
-        what it prints. Without one afterwards `_server_pid` is 0, and the output says why."""
+        """Start the server, if there is one, and wait until it can be reached; return the
+        descriptor of its output. If that fails, `_server_pid` is 0 and the output says why."""
         server = self._request.get("server")
         if server is None:
             return None
@@ -170,7 +176,8 @@ class Supervisor:
         return pipe
 
     def _listens(self, protocol: str, port: int, pipe: int) -> bool:
-        """Wait until the server does. False when it ended, took too long, or we are to end."""
+        """Wait until the server listens. Return False if it ended, took too long, or this process
+        must end."""
         deadline_s = time.monotonic() + LISTEN_S_MOST
         while time.monotonic() < deadline_s:
             if _is_open(protocol, port):
@@ -186,18 +193,18 @@ class Supervisor:
         return False
 
     def _start(self, command: list[str], scratch: Path) -> tuple[int, int]:
-        """Start a process of the peer's; its id and the descriptor of what it prints."""
+        """Start a process of the peer's; return its id and the descriptor of its output."""
         supervisor = os.getpid()
 
         def in_the_child() -> None:
-            # Where we are killed ourselves, at least the peer's first process goes with us.
+            # If this process is killed, at least the peer's first process ends with it.
             _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != supervisor:
                 os._exit(1)
 
         pipe, write_end = os.pipe()
         try:
-            # Its exit is taken by _reap(), together with that of everything it leaves to us.
+            # _reap() collects its exit, together with that of all processes it leaves behind.
             process = subprocess.Popen(
                 command,
                 cwd=scratch,
@@ -211,11 +218,12 @@ class Supervisor:
             )
         finally:
             os.close(write_end)
-        process.returncode = 0  # not for Popen to wait for
+        process.returncode = 0  # so that Popen does not wait for it
         return process.pid, pipe
 
     def _watch(self, pipe: int, server_pipe: int | None, deadline_s: float) -> bool:
-        """Until the peer ends, a signal comes, or its time is up: then True."""
+        """Wait until the peer ends, a signal comes, or its time is up; return True in the last
+        case."""
         outputs = {pipe: self._output}
         if server_pipe is not None:
             outputs[server_pipe] = self._server_output
@@ -237,7 +245,7 @@ class Supervisor:
                     self._stop_requested = True
 
     def _reap(self) -> bool:
-        """Take the exits of all children that have ended; whether any child is left."""
+        """Collect the exits of all ended children; return whether any child is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -250,13 +258,13 @@ class Supervisor:
             return False
 
     def _end_all(self, *, gently: bool) -> None:
-        """End every descendant: SIGTERM and a grace where `gently`, then SIGKILL until none is
-        left. A second signal to us does not shorten it: it is short."""
+        """End every descendant: SIGTERM and a grace if `gently`, then SIGKILL until none is left. A
+        second signal to this process does not shorten that, because it is short."""
         if gently:
             _signal_all(signal.SIGTERM)
             self._gone_within(TERMINATE_GRACE_S)
         deadline_s = time.monotonic() + KILL_S_MOST
-        # Again and again: one that forks at this moment is only seen the next time.
+        # Again and again: a process that forks at this moment is only seen the next time.
         while time.monotonic() < deadline_s:
             _signal_all(signal.SIGKILL)
             if self._gone_within(POLL_S):
@@ -271,7 +279,7 @@ class Supervisor:
         return True
 
     def _drain(self, pipe: int, output: Output) -> None:
-        """What is left in the pipe: everybody who could write into it is gone."""
+        """Read what is left in the pipe: all its writers have ended."""
         os.set_blocking(pipe, False)
         try:
             while piece := os.read(pipe, READ_BYTES):
@@ -312,21 +320,21 @@ def _is_open(protocol: str, port: int) -> bool:
 
 
 def _parents() -> dict[int, int]:
-    """The parent of every process that can be seen."""
+    """Return the parent of every visible process."""
     parents = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             text = (entry / "stat").read_bytes()
         except OSError:
             continue
-        # The command stands in parentheses and may hold any character.
+        # The command is in parentheses and may contain any character.
         parents[int(entry.name)] = int(text.rpartition(b")")[2].split()[1])
     return parents
 
 
 def _descendants(but: int = 0) -> list[int]:
-    """Every process below us: whatever loses its parent becomes our own child. `but`: without this
-    one and those below it."""
+    """Return every process below this one: a process that loses its parent becomes our own child.
+    `but`: leave out this one and those below it."""
     parents = _parents()
     parents.pop(but, None)
     below = {os.getpid()}

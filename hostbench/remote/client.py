@@ -1,4 +1,4 @@
-"""The calls of a service: what can go wrong, calls that live by a lease, and the client."""
+"""The calls of a service: what can go wrong, calls that depend on a lease, and the client."""
 
 import asyncio
 import contextlib
@@ -36,29 +36,29 @@ CONNECT_S_MOST = 5.0
 JSON = {"Content-Type": "application/json"}
 RENEW_RETRY_S = 0.5
 LINE_BYTES_MOST = 16 << 20
-# After its timeout the service itself ends a trial and reports it; a peer has a grace of its own.
+# After its timeout, the service itself ends a trial and reports it; a peer has a grace of its own.
 OVERTIME_S = 60.0
 ANSWER_S_MOST = 10.0
-# A limit that is noticed so late was not over while this process ran.
+# If a limit is noticed this late, this process was not running when it passed.
 OVERSLEPT_S = 1.0
 # The gpu service runs its program for the list of devices, which is slow with several cards.
 HOST_S_MOST = LIST_TIMEOUT_S + ANSWER_S_MOST
-# Shorter than a service keeps a connection, so that it never closes one under a request.
+# Shorter than a service keeps a connection, so that it never closes one during a request.
 KEEP_ALIVE_S = 60.0
-# It is there, and answers the next time no better.
+# The service is there, but another attempt would get the same answer.
 WRONG_QUESTION = (httpx.codes.NOT_FOUND, httpx.codes.UNPROCESSABLE_ENTITY)
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class ServiceLost(HostbenchError):
-    """A service cannot be used any more: the job ends with this reason."""
+    """A service can no longer be used: the job ends with this reason."""
 
     exit_code = ExitCode.RESOURCE
 
 
 @dataclass
 class ServiceRefused(Exception):
-    """An answer that is no success: the problem's status, code, detail and further members."""
+    """An answer that reports no success: the problem's status, code, detail and further members."""
 
     status: int
     code: str
@@ -67,7 +67,7 @@ class ServiceRefused(Exception):
 
 
 def service_lost(url: str, what: str) -> ServiceLost:
-    """The error of a service that cannot be used any more; `what` continues the sentence."""
+    """Return the error of a service that can no longer be used; `what` continues the sentence."""
     return ServiceLost(f"service {url} {what}")
 
 
@@ -87,12 +87,12 @@ def network_errors(url: str) -> Generator[None, None, None]:
 
 
 def _words(error: Exception) -> str:
-    """Some of httpx' errors say nothing but their name."""
+    """Return the error's text, or its name: some of httpx' errors have no text."""
     return str(error) or type(error).__name__
 
 
 def refusal_of(answer: httpx.Response) -> ServiceRefused:
-    """From the problem details, or from whatever stands there instead."""
+    """Return the refusal from the problem details, or from any other content."""
     content: Any = None
     with contextlib.suppress(ValueError):
         content = json.loads(answer.content)
@@ -106,7 +106,7 @@ def refusal_of(answer: httpx.Response) -> ServiceRefused:
 
 
 class LeasedCall:
-    """One POST of what lives by its connection and its lease, and the renewals beside it, on the
+    """One POST that depends on its connection and its lease, and the renewals beside it, on the
     event loop."""
 
     def __init__(
@@ -117,7 +117,7 @@ class LeasedCall:
         request: TrialRequest | SessionRequest,
         seconds: float,
     ) -> None:
-        """`seconds` is what it may take, of which the service itself sees to it."""
+        """`seconds` is the most that it may take; the service itself enforces that."""
         self._client = client
         self._url = url
         self._path = path
@@ -129,7 +129,7 @@ class LeasedCall:
         return "the trial" if isinstance(self._request, TrialRequest) else "the session"
 
     async def run(self, put: Callable[[bytes], None]) -> None:
-        """Put the lines. Raise ServiceRefused or ServiceLost."""
+        """Put the lines of the answer. Raise ServiceRefused or ServiceLost."""
         lines = asyncio.create_task(self._lines(put))
         renewals = asyncio.create_task(self._renew())
         try:
@@ -142,7 +142,7 @@ class LeasedCall:
 
     async def _lines(self, put: Callable[[bytes], None]) -> None:
         content = self._request.model_dump_json(exclude_none=True)
-        # The first line of a trial may take its time; whether anybody is there the renewals tell.
+        # The first line of a trial may take long; the renewals show whether the service is there.
         timeout = httpx.Timeout(CONNECT_S_MOST, read=None)
         with network_errors(self._url):
             async with self._client.stream(
@@ -154,7 +154,7 @@ class LeasedCall:
                 await self._split(answer, put)
 
     async def _split(self, answer: httpx.Response, put: Callable[[bytes], None]) -> None:
-        """By newlines alone: httpx would also split at those that stand inside of a text."""
+        """Split at newlines only: httpx would also split at those inside a text."""
         pending = bytearray()
         async for piece in answer.aiter_bytes():
             pending += piece
@@ -166,10 +166,13 @@ class LeasedCall:
                 raise service_lost(self._url, f"sends a line of more than {LINE_BYTES_MOST} bytes")
 
     async def _renew(self) -> None:
-        """Never returns. Raise ServiceLost when the lease must have run out, or when the service
-        should long have ended the call. What a round takes beyond a lease does not count: then this
-        process was stopped, or the machine suspended, and the service, which was too, gives the
-        program that time again (hostbench/programs/child.py)."""
+        """Renew the lease; never return. Raise ServiceLost when the lease must have run out, or
+        when the service should have ended the call long ago.
+
+        Time beyond a lease in one round does not count: then this process was stopped, or the
+        machine suspended. The service, which was suspended, too, gives the program that time again
+        (hostbench/programs/child.py).
+        """
         renewed_s, left_s = time.monotonic(), self._seconds + OVERTIME_S
         while left_s > 0:
             began_s = time.monotonic()
@@ -179,12 +182,15 @@ class LeasedCall:
         raise service_lost(self._url, f"does not come to the end of {self._what}")
 
     async def _renewed(self, before_s: float) -> float:
-        """When the granted lease was requested; the last one was at `before_s`. Sends further
-        requests beside unanswered ones: in a test that fills the line, one packet may be lost more
-        than once."""
+        """Return when the granted lease was requested; the last one was requested at `before_s`.
+
+        Further requests are sent while earlier ones are unanswered: in a test that fills the line,
+        a packet may be lost more than once.
+        """
         renewals: dict[asyncio.Task[bool], float] = {}
         try:
-            # Once also when it is late: this process may have been stopped, and the trial lives on.
+            # At least once, even if it is late: this process may have been stopped while the trial
+            # lives on.
             while not renewals or time.monotonic() < before_s + LEASE_S:
                 left_s = max(RENEW_RETRY_S, before_s + LEASE_S - time.monotonic())
                 renewals[asyncio.create_task(self._put_renewal(left_s))] = time.monotonic()
@@ -227,12 +233,12 @@ class RemoteService:
     """The calls of one service. Connections are kept; any thread may call."""
 
     def __init__(self, url: str, key: str | Callable[[], str], ca_file: Path | None = None) -> None:
-        """`url`: http://name:port, https://name:port or unix:/path; nothing is sent yet. `key`: or
-        who says what it is at each call, and raises ServiceLost where there is none."""
+        """`url`: http://name:port, https://name:port or unix:/path; nothing is sent yet. `key`: the
+        key, or a function that returns it at each call and raises ServiceLost without one."""
         self.url = url
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
         limits = httpx.Limits(max_connections=16, keepalive_expiry=KEEP_ALIVE_S)
-        # Without trust_env: a proxy could hold back a stream or a lease.
+        # Without trust_env: a proxy could delay a stream or a lease.
         self._client = httpx.AsyncClient(
             base_url="http://service" if path else url,
             auth=_Bearer((lambda: key) if isinstance(key, str) else key),
@@ -246,7 +252,7 @@ class RemoteService:
         self._wire = Wire(url)
 
     def table(self, interrupt: Interrupt | None = None) -> ServiceTable:
-        """GET /workloads. Raise ServiceLost, as all of these, or Interrupted."""
+        """GET /workloads. Raise ServiceLost, like all these calls, or Interrupted."""
         return self._get("/workloads", ServiceTable, ANSWER_S_MOST, interrupt)
 
     def host(self, interrupt: Interrupt | None = None) -> HostInventory:
@@ -265,31 +271,32 @@ class RemoteService:
     def trial(
         self, request: TrialRequest, interrupt: Interrupt | None = None
     ) -> Generator[bytes, None, None]:
-        """POST /trials: the lines of the stream, without newline, while the lease is renewed.
+        """POST /trials: yield the lines of the stream, without newline, while the lease is renewed.
 
-        Raise ServiceRefused before the first line, ServiceLost, or Interrupted. Whenever it is
-        left, the connection is closed, and with it the trial.
+        Raise ServiceRefused before the first line, ServiceLost, or Interrupted. When the generator
+        ends or is closed, the connection closes, and with it the trial ends.
         """
         call = LeasedCall(self._client, self.url, "/trials", request, request.timeout_s)
         return self._wire.items(call.run, interrupt)
 
     def session(self, request: SessionRequest) -> Following[bytes]:
-        """POST /sessions: the lines of the stream, without newline, while the lease is renewed.
+        """POST /sessions: return the lines of the stream, without newline, while the lease is
+        renewed.
 
-        `take` raises ServiceRefused before the first line, or ServiceLost. With `close` the
-        connection is closed, and with it the session.
+        `take` raises ServiceRefused before the first line, or ServiceLost. `close` closes the
+        connection, which ends the session.
         """
         seconds = request.expiry_s + request.duration_s
         call = LeasedCall(self._client, self.url, "/sessions", request, seconds)
         return self._wire.follow(call.run)
 
     def route(self, to: str | None, interrupt: Interrupt | None = None) -> RouteAnswer:
-        """GET /route: how its host reaches the address `to`, None: no matter whom."""
+        """GET /route: how its host reaches the address `to`; None: no particular address."""
         path = "/route" if to is None else f"/route?to={quote(to, safe='')}"
         return self._get(path, RouteAnswer, ANSWER_S_MOST, interrupt)
 
     def close(self) -> None:
-        """Close the connections; nothing may be under way."""
+        """Close the connections; no call may be in progress."""
         self._wire.call(self._client.aclose())
         self._wire.close()
 
@@ -318,8 +325,8 @@ class RemoteService:
         return answer.content
 
     async def _answer(self, path: str, seconds: float) -> httpx.Response:
-        """The answer. Ask again where time ran out because this process was stopped, or the machine
-        suspended. Raise TimeoutError or an error of httpx."""
+        """Return the answer. Ask again if time ran out because this process was stopped, or the
+        machine suspended. Raise TimeoutError or an error of httpx."""
         while True:
             due_s = time.monotonic() + seconds
             try:
@@ -331,7 +338,7 @@ class RemoteService:
 
 
 class RemoteWatch:
-    """Looks at the host of a service. See hostbench.host.idle.HostWatch."""
+    """Watches the host of a service. See hostbench.host.idle.HostWatch."""
 
     def __init__(self, service: RemoteService, window_s: float = WINDOW_S) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""The second host of a job: its net service, the way there and back, and whether it is idle."""
+"""The second host of a job: its net service, the route there and back, and whether it is idle."""
 
 import contextlib
 import ipaddress
@@ -20,7 +20,7 @@ from hostbench.remote.far_options import UNIX
 
 
 class NearHost(Protocol):
-    """The host that measures, as far as its way to others goes. `url`: how it is reached."""
+    """The measuring host, as far as its route to others matters. `url`: its address for others."""
 
     url: str
 
@@ -30,12 +30,12 @@ class NearHost(Protocol):
 
 
 class ThisHost:
-    """It, where that is the one this process runs on."""
+    """The measuring host if it is the one that this process runs on."""
 
     url = UNIX
 
     def route(self, to: str | None, interrupt: Interrupt | None = None) -> RouteAnswer:
-        """See NearHost.route. Raise UsageError when there is no way to that address."""
+        """See NearHost.route. Raise UsageError without a route to that address."""
         if to is None:
             return RouteAnswer(source=None, interface=None, address=None)
         return RouteAnswer(source=source_address(to), interface=interface_towards(to), address=None)
@@ -50,15 +50,15 @@ class FarHost:
 
     @property
     def name(self) -> str:
-        """How it is called in front of people."""
+        """Its name for people."""
         return self.record.inventory.hostname
 
 
 def meet(far: RemoteService, near: NearHost, interrupt: Interrupt | None = None) -> FarHost:
     """Return the far host behind a service, with the addresses that both hosts use.
 
-    Raise UsageError for a service of another subsystem and for hosts that have no way to one
-    another, ResourceError for a name that is not resolved, ServiceLost or Interrupted.
+    Raise UsageError for a service of another subsystem or hosts without a route to each other,
+    ResourceError for a name that cannot be resolved, ServiceLost or Interrupted.
     """
     table = far.table(interrupt)
     known = subsystems()
@@ -84,10 +84,11 @@ def meet(far: RemoteService, near: NearHost, interrupt: Interrupt | None = None)
 def _addresses(
     far: RemoteService, near: NearHost, inventory: HostInventory, interrupt: Interrupt | None
 ) -> tuple[str, str]:
-    """The address that data goes to, and the one that the near host reaches it from."""
+    """Return the address that data goes to, and the near host's source address for it."""
     addresses = _known(far, near.url, interrupt)
     if not addresses:
-        # Seen from the near host the far one has no address yet; the other way round it may.
+        # From the near host, the far one has no address yet; in the other direction it may have
+        # one.
         known = _known(near, far.url, interrupt)
         if not known:
             raise UsageError(
@@ -100,14 +101,14 @@ def _addresses(
 
 
 def _known(host: NearHost, other_url: str, interrupt: Interrupt | None) -> list[str]:
-    """The addresses at which the host at `other_url` may reach `host`."""
+    """Return the addresses at which the host at `other_url` may reach `host`."""
     named = host.route(None, interrupt).address
     return [named] if named else _reached_at(host.url, other_url)
 
 
 def _way(start: NearHost, goals: list[str], interrupt: Interrupt | None) -> tuple[str, str]:
-    """The first of `goals` that there is a way to from `start`, and the address it begins at. A
-    name may have addresses of a version of IP that one of the hosts has not."""
+    """Return the first of `goals` to which `start` has a route, and the source address of that
+    route. A name may have addresses of an IP version that one of the hosts lacks."""
     for goal in goals[:-1]:
         with contextlib.suppress(UsageError):
             return goal, _source(start.route(goal, interrupt), start.url, goal)
@@ -121,7 +122,8 @@ def _source(route: RouteAnswer, url: str, to: str) -> str:
 
 
 def _reached_at(url: str, other_url: str) -> list[str]:
-    """The addresses in a service's URL that the other host could use, the preferred one first."""
+    """Return the addresses in a service's URL that the other host could use, the preferred one
+    first."""
     if url.startswith(UNIX):
         return []
     name = urlsplit(url).hostname or ""
@@ -132,13 +134,13 @@ def _reached_at(url: str, other_url: str) -> list[str]:
             f"the address of {name}, in {url}, is unknown: {error.strerror}; give the address "
             "itself, or set HOSTBENCH_NET_ADDRESS of that net service"
         ) from None
-    # Each once; link-local addresses are known on their link alone.
+    # Each address once; link-local addresses are valid on their link only.
     addresses = dict.fromkeys(str(place[0]) for *_, place in found if "%" not in str(place[0]))
     return [one for one in addresses if not _is_loopback(one) or _is_local(other_url)]
 
 
 def _is_local(url: str) -> bool:
-    """Whether a service is on this machine, or seems to be."""
+    """Whether a service is on this machine, as far as its URL shows."""
     name = urlsplit(url).hostname or ""
     return url.startswith(UNIX) or name == "localhost" or _is_loopback(name)
 
@@ -151,7 +153,7 @@ def _is_loopback(address: str) -> bool:
 
 
 class BothWatch:
-    """Looks at both hosts of a job, one after the other: a busy far end spoils a figure as well."""
+    """Watches both hosts of a job, one after the other: a busy far end spoils a figure as well."""
 
     def __init__(self, near: HostWatch, far: HostWatch, far_name: str) -> None:
         self._near = near
@@ -159,7 +161,7 @@ class BothWatch:
         self._far_name = far_name
 
     def look(self, interrupt: Interrupt) -> IdleAnswer:
-        """See HostWatch.look: the near host's answer, unless only the far one is busy."""
+        """See HostWatch.look. Return the near host's answer, unless only the far host is busy."""
         near = self._near.look(interrupt)
         far = self._far.look(interrupt)
         if near.window.reasons or not far.window.reasons:

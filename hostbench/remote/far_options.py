@@ -1,4 +1,4 @@
-"""Which host has the far ends of `hostbench run`: options, else the environment."""
+"""The host with the far ends of `hostbench run`: options, else the environment."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +49,7 @@ class _FarAddress(EnvironmentSettings):
 
 
 class _FarAccess(EnvironmentSettings):
-    """Read only where there is a far host: without one no file of a key has to be there."""
+    """Read only if there is a far host: without one, no key file is required."""
 
     far_key: Annotated[SecretStr, AfterValidator(_printable)] | None = None
     far_ca_file: Path | None = None
@@ -57,8 +57,8 @@ class _FarAccess(EnvironmentSettings):
 
 @dataclass(frozen=True)
 class FarOptions:
-    """The net service of the far host and how it is reached. `required`: by an option, so that
-    there must be a use for it."""
+    """The net service of the far host and how to reach it. `required`: an option named it, so a
+    case must use it."""
 
     url: str
     key: str = field(repr=False)
@@ -67,8 +67,8 @@ class FarOptions:
 
 
 def far_options(url: str | None, key_file: Path | None, ca_file: Path | None) -> FarOptions | None:
-    """What the options say, else HOSTBENCH_FAR_HOST, HOSTBENCH_FAR_KEY_FILE and
-    HOSTBENCH_FAR_CA_FILE; None: there is no far host. Raise UsageError or ResourceError."""
+    """Return the far host from the options, else from HOSTBENCH_FAR_HOST, HOSTBENCH_FAR_KEY_FILE
+    and HOSTBENCH_FAR_CA_FILE; None: there is none. Raise UsageError or ResourceError."""
     far_host = _FarAddress.from_environment(far_host=Option(OPTION, url)).far_host
     if far_host is None:
         if key_file is not None or ca_file is not None:
@@ -80,7 +80,7 @@ def far_options(url: str | None, key_file: Path | None, ca_file: Path | None) ->
     settings = _FarAccess.from_environment(
         far_key=Option(KEY_OPTION, key), far_ca_file=Option("--far-ca", ca_file)
     )
-    # An empty file that was named is no reason to send the key of another host.
+    # An empty key file is no reason to send another host's key.
     if not settings.far_key or (key_file is not None and key is None):
         raise UsageError(
             f"the key of the far host {far_host} is missing: set {KEY_OPTION} or "

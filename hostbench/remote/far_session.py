@@ -43,23 +43,24 @@ from hostbench.remote.transport import (
 )
 from hostbench.remote.wire import Ended, Following
 
-# The lock, and the start of a program.
+# For the lock and the start of a program.
 OPEN_S_MOST = 15.0
 # How long a session waits for the near end, which starts meanwhile.
 EXPIRY_S = 30.0
-# A far end is gone a second after its near end; a host that vanished is known to be after 5 s, of
-# which the near end took 3 itself.
+# A far end ends a second after its near end. A host that vanished is noticed after 5 s, of which
+# the near end itself took 3 s.
 END_S_MOST = 3.0
-# Of tools' servers some never end by themselves.
+# Some tools' servers never end by themselves.
 TOOL_END_S_MOST = 0.5
-# The session before this one may be about to end; a shorter wait is not reported.
+# The previous session may be about to end, so a shorter wait is not reported.
 BUSY_RETRY_S = 0.2
 BUSY_S_UNREPORTED = 3.0
-# What goes over a cap has gone wrong: it is above what a paced test, or one of so many bytes, does.
+# Something is wrong above a cap: it exceeds what a test with a set rate, or with a set number of
+# bytes, does.
 CAP_ROOM = 1.1
-# More than what all sockets may have begun when the bytes are full.
+# More than each socket may have started to send when the total is reached.
 BLOCK_BYTES_MOST = 1 << 20
-# Of a tool that needs only the far host's address: the discard port, where no server listens.
+# For a tool that needs only the far host's address: the discard port, where no server listens.
 NO_PORT = 9
 BEGINNINGS = (StartEvent, PeerStartEvent, SkipEvent)
 
@@ -73,7 +74,7 @@ class SessionEnd:
 
     @property
     def has_expired(self) -> bool:
-        """No near end connected in time."""
+        """Whether no near end connected in time."""
         return self.event is not None and self.event.outcome is SessionOutcome.EXPIRED
 
     @property
@@ -85,11 +86,11 @@ class SessionEnd:
 
 
 class FarSession:
-    """One open session; `place` is where it is. Closing it ends it, whatever it does."""
+    """One open session; `place` is where it is. Closing it ends the session at any time."""
 
     def __init__(self, far: FarHost, request: SessionRequest, interrupt: Interrupt) -> None:
-        """Ask for it. Raise ServiceRefused, ServiceLost, TrialFailed, a HostbenchError of what is
-        lacking there, or Interrupted."""
+        """Request the session. Raise ServiceRefused, ServiceLost, TrialFailed, a HostbenchError for
+        what the far host lacks, or Interrupted."""
         self._url = far.service.url
         self._lines: Following[bytes] = far.service.session(request)
         try:
@@ -112,7 +113,7 @@ class FarSession:
         raise TrialFailed("malformed_output", f"event {event.event} before the session is open")
 
     def when_lost(self, on_error: Callable[[Exception], None]) -> None:
-        """Have `on_error` called, in another thread, with the error when the far host is lost."""
+        """Call `on_error` with the error, in another thread, when the far host is lost."""
 
         def lost(error: BaseException) -> None:
             if isinstance(error, ServiceLost):
@@ -121,8 +122,8 @@ class FarSession:
         self._lines.when_it_fails(lost)
 
     def ended(self, seconds: float, interrupt: Interrupt) -> SessionEnd:
-        """How it ended, once the near end is gone; waits `seconds` at most. Raise ServiceLost,
-        TrialFailed, Interrupted, or a HostbenchError of what is lacking there."""
+        """Return how the session ended, after the near end is gone; wait at most `seconds`. Raise
+        ServiceLost, TrialFailed, Interrupted, or a HostbenchError for what the far host lacks."""
         until_s = time.monotonic() + seconds
         end: SessionEndEvent | None = None
         usage: tuple[ProcessUsage, ...] = ()
@@ -138,7 +139,7 @@ class FarSession:
         return SessionEnd(end, usage)
 
     def close(self) -> None:
-        """The connection is closed, and with it the session ends."""
+        """Close the connection, which ends the session."""
         self._lines.close()
 
     def _event(
@@ -157,7 +158,7 @@ def _of_far_host(usage: ProcessUsage) -> ProcessUsage:
 
 
 class FarTransport:
-    """Runs trials as `inner` does, and opens a session for each that has its far end on the far
+    """Runs trials like `inner`, and opens a session for each trial that has its far end on the far
     host. See hostbench.model.trial.Transport."""
 
     def __init__(
@@ -170,8 +171,8 @@ class FarTransport:
         on_waiting: Callable[[str], None] = lambda detail: None,
         busy_s: float = math.inf,
     ) -> None:
-        """`inner` gets what can interrupt its trials. `on_waiting` is called with the holder
-        of the far host while another run holds it, for `busy_s` seconds at most."""
+        """`inner` gets what can interrupt its trials. `on_waiting` gets the holder of the far host
+        while another run holds it, for at most `busy_s` seconds."""
         self._breakable = Breakable(interrupt)
         self._inner = inner(self._breakable)
         self._far = far
@@ -182,9 +183,9 @@ class FarTransport:
         self._busy_s = busy_s
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-        """See Transport.run; the control plane's event has the far service's share, too.
+        """See Transport.run. The control plane's event includes the far service's share.
 
-        Raise ServiceLost, ResourceError or BusyError, too: they end the job.
+        Also raise ServiceLost, ResourceError or BusyError, which end the job.
         """
         if trial.tool != OWN_TOOL:
             return self._run_peer(trial)
@@ -193,7 +194,8 @@ class FarTransport:
         return self._inner.run(trial)
 
     def _run_peer(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-        """`trial.params` are resolved: they say where our own trial had its far end."""
+        """Run a peer's trial. `trial.params` are resolved: they show where our own trial had its
+        far end."""
         peer = _peer(trial)
         if peer is None or trial.params.get(TARGET) != FAR_HOST:
             yield from self._inner.run(trial)
@@ -215,14 +217,14 @@ class FarTransport:
         except _ToolMissing as missing:
             yield from skipped(peer, f"the far host {self._far.name} has no {missing}")
         except TrialFailed:
-            # A failure belongs to a peer: without its start it is unknown which.
+            # A failure belongs to a peer; without its start event, it would be unknown which.
             if not begun:
                 yield bare_start(peer)
             raise
 
     def _between(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-        """A trial with a session, and with another one where the first expired while another run
-        still held the near host."""
+        """Run a trial with a session. If that expired while another run still held the near host,
+        open another one."""
         until_s = time.monotonic() + self._busy_s
         while True:
             with contextlib.closing(self._open(trial, until_s)) as session:
@@ -252,7 +254,7 @@ class FarTransport:
         near = trial.model_copy(update={"session": session.place})
         with self._breakable.open(), contextlib.closing(self._inner.run(near)) as events:
             if not own:
-                # Both ends of ours watch one another, and say more of it.
+                # Our two ends watch each other, and report more about it.
                 session.when_lost(self._breakable.break_in)
             for event in events:
                 if isinstance(event, ControlPlaneEvent):
@@ -260,14 +262,15 @@ class FarTransport:
                 else:
                     yield event
         end = SessionEnd()
-        # The figure is complete: what becomes of the far host now is the next trial's affair.
+        # The figure is complete: from now on, the state of the far host only matters for the next
+        # trial.
         with contextlib.suppress(TrialFailed, HostbenchError):
             end = session.ended(END_S_MOST if own else TOOL_END_S_MOST, self._interrupt)
         if plane is not None:
             yield ControlPlaneEvent(processes=(*plane.processes, *end.usage))
 
     def _open(self, trial: Trial, until_s: float) -> FarSession:
-        """A session, once the far host is free."""
+        """Open a session as soon as the far host is free."""
         notice_at_s = time.monotonic() + BUSY_S_UNREPORTED
         while True:
             try:
@@ -305,8 +308,8 @@ class FarTransport:
         )
 
     def _end_after(self, failure: TrialFailed, session: FarSession) -> SessionEnd:
-        """How the session of a failed trial ended. Raise what ends the job: with its far host gone
-        the trial could not but fail."""
+        """Return how the session of a failed trial ended. Raise the error that ends the job:
+        without its far host, the trial had to fail."""
         try:
             return session.ended(END_S_MOST, self._interrupt)
         except TrialFailed:
@@ -328,8 +331,8 @@ def _peer(trial: Trial) -> Peer | None:
 
 
 def _sockets_most(trial: Trial) -> int:
-    """What the test may have at a time: each stream of a direction `both` has two sockets, and so
-    has each of the load beside it."""
+    """Return the most sockets that the test may have at a time: two for each stream of direction
+    `both`, and two for each stream of load beside it."""
     counts = (trial.params.get("streams", 1), trial.params.get("load_streams", 0))
     known = [int(count) for count in counts if isinstance(count, int | float)]
     if len(known) < len(counts):
@@ -338,13 +341,15 @@ def _sockets_most(trial: Trial) -> int:
 
 
 def _rate_most(trial: Trial) -> float | None:
-    """The cap of a paced test, byte/s of all its streams; None: it goes as fast as it can."""
+    """Return the cap of a test with a set rate, in byte/s of all its streams, or None: it runs as
+    fast as it can."""
     rate = _number(trial, "rate")
     return None if not rate else CAP_ROOM * rate * _directions(trial)
 
 
 def _bytes_most(trial: Trial) -> int | None:
-    """The cap of a test of so many bytes; None: how many it or its warm-up takes is unknown."""
+    """Return the cap of a test with a set number of bytes, or None if its bytes, or those of its
+    warm-up, are unknown."""
     total, warmup_s, rate = (_number(trial, name) for name in ("total_bytes", "warmup_s", "rate"))
     if not total or warmup_s is None or (warmup_s > 0 and not rate):
         return None

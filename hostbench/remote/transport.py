@@ -1,4 +1,4 @@
-"""The HTTP transport: a trial in a service looks like one of this process."""
+"""The HTTP transport: for the caller, a trial in a service looks like one in this process."""
 
 import contextlib
 import math
@@ -34,7 +34,7 @@ from hostbench.programs.stream import EventStream
 from hostbench.remote.client import RemoteService, ServiceRefused, service_lost
 
 BUSY_RETRY_S = 1.0
-# The use of the rest of the control plane, called once a trial is over.
+# Returns what the rest of the control plane used; called after a trial.
 Usage = Callable[[], Sequence[ProcessUsage]]
 
 
@@ -53,12 +53,13 @@ class HttpTransport:
         meter: Callable[[], Usage] = lambda: tuple,
         busy_s: float = math.inf,
     ) -> None:
-        """`services`, `programs` (the sha256 that was planned with) and `tables` by subsystem.
+        """Run trials with these services.
 
-        `on_waiting` is called with the holder of the host each second that another run holds it,
-        for `busy_s` seconds at most; a job of the stack waits as long as it takes. `meter` is
-        called when a trial begins; what it returns is called when the trial is over, and returns
-        the use of the rest of the control plane.
+        - `services`, `programs` (the sha256 that was planned with), `tables`: by subsystem.
+        - `on_waiting`: gets the holder of the host, each second that another run holds it, for at
+          most `busy_s` seconds; a job of the stack waits without limit.
+        - `meter`: called when a trial begins. It returns a function that is called after the trial
+          and returns what the rest of the control plane used.
         """
         self._services = services
         self._programs = programs
@@ -73,7 +74,7 @@ class HttpTransport:
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run; the last event is the control plane's.
 
-        Raise ServiceLost, ResourceError or BusyError, too: they end the job.
+        Also raise ServiceLost, ResourceError or BusyError, which end the job.
         """
         usage = self._meter()
         full_name = f"{trial.subsystem}.{trial.workload}"
@@ -88,7 +89,7 @@ class HttpTransport:
         reading.finish(self._services[trial.subsystem].url)
 
     def _lines(self, trial: Trial) -> Generator[bytes, None, None]:
-        """The stream's lines, once the host is free."""
+        """Yield the stream's lines, as soon as the host is free."""
         deadline_s = time.monotonic() + self._busy_s
         request = self._request(trial)
         while True:
@@ -119,19 +120,19 @@ class HttpTransport:
 
 
 def far_end_name(job: str, trial: Trial) -> str:
-    """How the ids of the sessions begin that a trial has on its far host."""
+    """Return the beginning of the ids of a trial's sessions on its far host."""
     return f"{job}-{trial.id}-far-"
 
 
 def holder_job(refused: ServiceRefused) -> str | None:
-    """Who holds the host, as a refusal names it: a job, a trial or a session."""
+    """Return the holder of the host in a refusal: a job, a trial or a session."""
     holder = refused.members.get("holder")
     job = holder.get("job") if isinstance(holder, dict) else None
     return job if isinstance(job, str) else None
 
 
 def same_host(url: str) -> ResourceError:
-    """Return the error for two ends on one host, which would wait for its lock for ever."""
+    """Return the error for two ends on one host, which would wait for its lock forever."""
     return ResourceError(
         f"service {url} is of the same host as the other end of the test: both take the same lock; "
         "give another far host, or target: loopback"
@@ -187,7 +188,7 @@ class _Reading:
 
 
 def failure_meaning(failure: FailureEvent, url: str) -> Exception:
-    """The same of a failure in the middle of a stream."""
+    """Return the error for a failure in the middle of a stream."""
     if failure.code in set(Ending):
         return service_lost(url, f"ended the trial: {failure.message}")
     if failure.code == Refusal.LACKING:
@@ -198,7 +199,7 @@ def failure_meaning(failure: FailureEvent, url: str) -> Exception:
 
 
 def refusal_meaning(refused: ServiceRefused, url: str, what: str) -> Exception:
-    """What becomes of the job, or of one trial alone, when a service refuses `what`, such as a
+    """Return the error when a service refuses `what`, such as a trial: it ends the job, or only one
     trial."""
     if refused.code == Refusal.PROGRAM_CHANGED:
         return TrialFailed(refused.code, refused.detail)

@@ -1,8 +1,8 @@
 """An event loop in a thread of its own, for callers that block.
 
-A thread that waits for a socket cannot be woken by an Interrupt; a coroutine can be cancelled at
-any moment, and what it had open is closed then. So calls over the network run here, and whoever
-wants their results waits for those and for its Interrupt together.
+An Interrupt cannot wake a thread that waits for a socket. A coroutine can be cancelled at any
+moment, and then closes what it has open. So calls over the network run here, and the caller waits
+for their results and for its Interrupt at the same time.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from hostbench.base.interrupt import Interrupt
 
 Item = TypeVar("Item")
 Produce = Callable[[Callable[[Item], None]], Coroutine[Any, Any, None]]
-# What is cancelled closes its connections and is done; one that is not must not hold us up.
+# A cancelled coroutine closes its connections and ends; one that does not must not hold us up.
 CANCEL_S_MOST = 2.0
 
 
@@ -40,17 +40,17 @@ class _Delivery:
         self._closed = False
 
     def begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """On the loop."""
+        """Start the coroutine; call on the loop."""
         self.task = asyncio.get_running_loop().create_task(coroutine)
         self.task.add_done_callback(self._end)
 
     def cancel(self) -> None:
-        """On the loop."""
+        """Cancel the coroutine; call on the loop."""
         if self.task is not None:
             self.task.cancel()
 
     def put(self, item: object) -> None:
-        """On the loop."""
+        """Add an item; call on the loop."""
         self.items.append(item)
         self._ring()
 
@@ -64,7 +64,7 @@ class _Delivery:
                 os.eventfd_write(self._wake, 1)
 
     def wait(self, interrupt: Interrupt | None, seconds: float | None = None) -> None:
-        """Until there is something new, `seconds` at most. Raise Interrupted."""
+        """Wait until there is something new, at most `seconds`. Raise Interrupted."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if interrupt is not None:
@@ -76,14 +76,15 @@ class _Delivery:
             os.eventfd_read(self._wake)
 
     def close(self) -> None:
-        """In the caller's thread, at the end."""
+        """Close it at the end; call in the caller's thread."""
         with self._mutex:
             self._closed = True
             os.close(self._wake)
 
 
 class Following(Generic[Item]):
-    """What one coroutine puts, taken item by item; it runs meanwhile, and not after `close()`."""
+    """The items that one coroutine puts, taken one by one; it runs meanwhile, but not after
+    `close()`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, produce: "Produce[Item]") -> None:
         self._loop = loop
@@ -91,14 +92,14 @@ class Following(Generic[Item]):
         loop.call_soon_threadsafe(self._delivery.begin, produce(self._delivery.put))
 
     def take(self, interrupt: Interrupt | None, seconds: float | None = None) -> Item:
-        """The next item. Raise Ended when there is none left, what it raises, Interrupted, or
-        TimeoutError when none came for `seconds`."""
+        """Return the next item. Raise Ended when none is left, what the coroutine raises,
+        Interrupted, or TimeoutError when none came for `seconds`."""
         delivery = self._delivery
         if interrupt is not None:
             interrupt.check()
         until_s = None if seconds is None else time.monotonic() + seconds
         while not delivery.items:
-            # In this order: what it put before it ended is there once it has ended.
+            # In this order: when it has ended, all its items are there.
             if delivery.ended.is_set() and not delivery.items:
                 assert delivery.task is not None
                 delivery.task.result()
@@ -111,8 +112,8 @@ class Following(Generic[Item]):
         return item
 
     def when_it_fails(self, on_error: Callable[[BaseException], None]) -> None:
-        """Have `on_error` called on the loop with the error that ends the exchange, also one that
-        came before; never when it ends well or is cancelled."""
+        """Call `on_error` on the loop with the error that ends the exchange, even one that already
+        came. Do not call it when the exchange ends well or is cancelled."""
 
         def ended(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -125,7 +126,7 @@ class Following(Generic[Item]):
         self._loop.call_soon_threadsafe(ask)
 
     def close(self) -> None:
-        """Cancel it, if it has not ended."""
+        """Cancel the coroutine, if it has not ended."""
         if not self._delivery.ended.is_set():
             self._loop.call_soon_threadsafe(self._delivery.cancel)
             self._delivery.ended.wait(CANCEL_S_MOST)
@@ -148,8 +149,8 @@ class Wire:
     def items(
         self, produce: "Produce[Item]", interrupt: Interrupt | None
     ) -> Generator[Item, None, None]:
-        """What `produce(put)` puts, as it comes; ends with it and raises what it raises, or
-        Interrupted. Left in whatever way, nothing of it runs on."""
+        """Yield what `produce(put)` puts, as it comes. Raise what it raises, or Interrupted.
+        However the generator ends, nothing of it runs on."""
         with contextlib.closing(self.follow(produce)) as following:
             while True:
                 try:
@@ -159,13 +160,13 @@ class Wire:
                 yield item
 
     def follow(self, produce: "Produce[Item]") -> "Following[Item]":
-        """Begin it; the caller must close it."""
+        """Start it; the caller must close it."""
         return Following(self._loop, produce)
 
     def call(
         self, coroutine: Coroutine[Any, Any, Item], interrupt: Interrupt | None = None
     ) -> Item:
-        """The result of one coroutine. Raise what it raises, or Interrupted."""
+        """Return the result of one coroutine. Raise what it raises, or Interrupted."""
 
         async def produce(put: Callable[[Item], None]) -> None:
             put(await coroutine)
@@ -174,6 +175,6 @@ class Wire:
             return next(results)
 
     def close(self) -> None:
-        """End the loop; nothing may be under way."""
+        """End the loop; no call may be in progress."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

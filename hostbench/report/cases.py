@@ -1,4 +1,5 @@
-"""What the parts of a subsystem's section ask of a case: its parameters, figures and warnings."""
+"""What the parts of a subsystem's section need from a case: its parameters, figures and
+warnings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,23 +13,23 @@ WORKLOAD = "workload"
 
 
 def name_of(case: CaseResult) -> str:
-    """The workload without its subsystem."""
+    """Return the workload without its subsystem."""
     return case.workload.partition(".")[2]
 
 
 def requested(case: CaseResult) -> Params:
-    """The parameters that the suite gives, and the workload."""
+    """Return the parameters that the suite gives, and the workload."""
     return {WORKLOAD: name_of(case), **case.params}
 
 
 def number(case: CaseResult, param: str) -> float | None:
-    """A parameter as the program resolved it; None where it is no number above zero."""
+    """Return a parameter as the program resolved it, or None if it is not a number above zero."""
     value = resolved(case).get(param)
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def resolved_text(case: CaseResult, param: str) -> str:
-    """A parameter as the program resolved it, beside the requested value where that differs."""
+    """Return a parameter as the program resolved it, with the requested value if that differs."""
     effective, wanted = resolved(case).get(param), case.params.get(param)
     if effective is None:
         return NOTHING
@@ -37,24 +38,24 @@ def resolved_text(case: CaseResult, param: str) -> str:
 
 
 def median(case: CaseResult, metric: str) -> float | None:
-    """Of one of the case's metrics; None where it has none."""
+    """Return the median of one of the case's metrics, or None without one."""
     found = case.metrics.get(metric)
     return found.statistics.median if found else None
 
 
 def shown(case: CaseResult, metric: str) -> str:
-    """The same for people."""
+    """Return the same in words."""
     found = case.metrics.get(metric)
     return human(found.statistics.median, found.unit) if found else NOTHING
 
 
 def share(case: CaseResult, metric: str) -> str:
-    """The same of a ratio."""
+    """Return the same for a ratio, in percent."""
     return percent(median(case, metric))
 
 
 def total(case: CaseResult, metric: str) -> float | None:
-    """Of all trials of the case together; None where none of them tells it."""
+    """Return the sum over all trials of the case, or None if no trial reports the metric."""
     values = [
         value
         for trial in case.trials
@@ -64,12 +65,12 @@ def total(case: CaseResult, metric: str) -> float | None:
 
 
 def warned(case: CaseResult) -> frozenset[str]:
-    """The codes of all that the program warned of in any trial."""
+    """Return the codes of all warnings of the program, in any trial."""
     return frozenset(one.code for trial in case.trials for one in trial.warnings)
 
 
 def warnings_of(case: CaseResult) -> dict[str, str]:
-    """Each kind of warning once, in the words of its first trial."""
+    """Return each kind of warning once, in the words of its first trial."""
     found: dict[str, str] = {}
     for trial in case.trials:
         for warning in trial.warnings:
@@ -78,13 +79,13 @@ def warnings_of(case: CaseResult) -> dict[str, str]:
 
 
 def row_of(cases: Sequence[CaseResult], *metrics: str) -> bool:
-    """Whether any case has any of these metrics: whether their column has anything in it."""
+    """Whether any case has any of these metrics, so that their column is not empty."""
     return any(metric in case.metrics for case in cases for metric in metrics)
 
 
 def caution_blocks(cases: Sequence[CaseResult], meanings: Mapping[str, str]) -> Iterator[Block]:
-    """What the programs warned of, case by case. `meanings`: what a code means for the figure, the
-    gravest first; of all others the program's own words are shown."""
+    """Yield the warnings of the programs, case by case. `meanings`: what a code means for the
+    figure, the most serious first; all other warnings appear in the program's own words."""
     found: dict[str, list[str]] = {meaning: [] for meaning in meanings.values()}
     for case in cases:
         for code, message in warnings_of(case).items():

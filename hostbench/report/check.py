@@ -1,4 +1,4 @@
-"""Whether the trials of a document are of the programs that it names: a report lends figures
+"""Whether a document's trials come from the programs that it names: a report lends figures
 weight."""
 
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from hostbench.results.store import JobDirectory
 
 
 def load_checked(job: JobDirectory) -> ResultDocument:
-    """The document of a job. Raise UsageError that names the first trial that another version
-    measured, or what `JobDirectory.load` raises."""
+    """Return the document of a job. Raise UsageError, which names the first trial of another
+    version, or what `JobDirectory.load` raises."""
     document = job.load()
     foreign = next(foreign_trials(document), None)
     if foreign is not None:
@@ -23,7 +23,8 @@ def load_checked(job: JobDirectory) -> ResultDocument:
 
 
 def foreign_trials(document: ResultDocument) -> Iterator[str]:
-    """The trials that another program measured than the document names, each in a sentence."""
+    """Yield each trial that another program measured than the one the document names, as a
+    sentence."""
     named = {program.subsystem: program for program in document.programs}
     for position, case in enumerate(document.cases):
         program = named.get(case.workload.partition(".")[0])

@@ -1,7 +1,7 @@
-"""What a report says, before it is HTML or Markdown.
+"""The content of a report, before it is HTML or Markdown.
 
-Everything here is plain text: a renderer escapes it. What a text means (a code, a verdict, a share
-of a limit) is in its type, and how that looks is the renderer's business.
+All texts are plain: a renderer escapes them. The meaning of a text (a code, a verdict, a share of a
+limit) is in its type, and the renderer decides how it looks.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Strong:
-    """What the eye should find first."""
+    """What a reader should see first."""
 
     text: str
 
@@ -28,14 +28,14 @@ class Strong:
 @dataclass(frozen=True)
 class Mark:
     """A verdict with its sign, or the word for a change; None: the case is not finished. `count`:
-    so many cases have it."""
+    how many cases have it."""
 
     verdict: Verdict | Word | None
     count: int | None = None
 
     @property
     def text(self) -> str:
-        """`noisy`; `2 noisy`."""
+        """The words, such as `noisy` or `2 noisy`."""
         word = str(self.verdict or "unfinished")
         return word if self.count is None else f"{self.count} {word}"
 
@@ -49,7 +49,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference to the Source of that number."""
+    """A reference to the Source with that number."""
 
     number: int
 
@@ -59,7 +59,7 @@ Text = Inline | tuple[Inline, ...]
 
 
 def inlines(text: Text) -> tuple[Inline, ...]:
-    """The parts of a text."""
+    """Return the parts of a text."""
     return text if isinstance(text, tuple) else (text,)
 
 
@@ -68,10 +68,10 @@ def inlines(text: Text) -> tuple[Inline, ...]:
 
 @dataclass(frozen=True)
 class Bar:
-    """One measured figure with what it is held against, all in the chart's unit.
+    """One measured figure with its limit and peers, all in the chart's unit.
 
-    `peers` are the figures of outside tools; `note` is a word that must not be overlooked, such as
-    the verdict when it is not clean.
+    `peers` are the figures of outside tools. `note` is a word that must not be overlooked, such as
+    a verdict other than clean.
     """
 
     label: str
@@ -94,9 +94,9 @@ class BarGroup:
 
 @dataclass(frozen=True)
 class BarChart:
-    """Horizontal bars from zero with their limits, and beside each the share of its limit.
+    """Horizontal bars from zero with their limits, and beside each its share of the limit.
 
-    `has_limits` False: the quantity is one that has none, such as a time.
+    `has_limits` False: the quantity, such as a time, has none.
     """
 
     unit: str
@@ -105,7 +105,7 @@ class BarChart:
 
 
 class PointKind(StrEnum):
-    """What a trial is to its case's statistics."""
+    """The role of a trial in its case's statistics."""
 
     COUNTED = "counted"
     DISTURBED = "disturbed"
@@ -140,14 +140,14 @@ class SpreadGroup:
 
 @dataclass(frozen=True)
 class SpreadChart:
-    """A strip of points a case, around its median."""
+    """A strip of points for each case, around its median."""
 
     groups: tuple[SpreadGroup, ...]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A run of samples without a gap; None is a sample without a figure."""
+    """A run of samples; None is a sample without a figure."""
 
     x: tuple[float, ...]
     y: tuple[float | None, ...]
@@ -164,7 +164,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Panel:
-    """One quantity over time. `whole` shows the axis from zero, up to 1 for a ratio."""
+    """One quantity over time. `whole`: the axis starts at zero, and for a ratio ends at 1."""
 
     title: str
     unit: str
@@ -195,8 +195,8 @@ class CurvePoint:
 class Curve:
     """Cases that differ in one quantity only, in the order in which they are joined.
 
-    `beside` is the number of the curve that this one is the counterpart of: it has its colour and
-    sign, and is dashed.
+    `beside` is the number of the curve to which this one is the counterpart: it has the same colour
+    and sign, but is dashed.
     """
 
     label: str
@@ -206,9 +206,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """What an axis shows, which begins at zero unless it is `logarithmic`; bytes on a
-    logarithmic axis are written in powers of two. `ticks`: where it has its ticks, if not at round
-    values."""
+    """What an axis shows.
+
+    It begins at zero unless it is `logarithmic`. Bytes on a logarithmic axis are written in powers
+    of two. `ticks`: the places of its ticks, if not at round values.
+    """
 
     title: str
     unit: str
@@ -227,7 +229,7 @@ class CurveMark:
 @dataclass(frozen=True)
 class CurveChart:
     """One quantity over another. `marks_are`: what all marks are, in a word or two; `curves_are`
-    and `dashed_are`: what a sign of the curves is, and of those that are dashed."""
+    and `dashed_are`: what the signs of solid and of dashed curves mean."""
 
     x: CurveAxis
     y: CurveAxis
@@ -240,8 +242,11 @@ class CurveChart:
 
 @dataclass(frozen=True)
 class ForestRow:
-    """One ratio with its interval, None: unknown; `margin`: so far from 1 nothing has changed.
-    `stands_out`: the reader should see it first; `remark`: what it comes to, in a word or two."""
+    """One ratio with its interval; None: unknown.
+
+    `margin`: a ratio this close to 1 is no change. `stands_out`: the reader should see it first.
+    `remark`: the result, in a word or two.
+    """
 
     label: str
     ratio: float
@@ -254,15 +259,15 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class ForestChart:
-    """Ratios around 1, a row each."""
+    """Ratios around 1, one for each row."""
 
     rows: tuple[ForestRow, ...]
 
 
 @dataclass(frozen=True)
 class HistoryChart:
-    """One figure of many jobs: `points` are (begun, figure), `levels` the medians between the
-    times of the `changes`. Times are seconds since 1970."""
+    """One figure of many jobs: `points` are (begun, figure), `levels` the medians between the times
+    of the `changes`. Times are seconds since 1970."""
 
     unit: str
     points: tuple[tuple[float, float], ...]
@@ -278,13 +283,13 @@ Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | Histor
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A sentence or some."""
+    """One or more sentences."""
 
     text: Text
 
 
 class AnswerKind(StrEnum):
-    """What an answer comes to; `open`: nobody can tell."""
+    """The kind of an answer; `open`: unknown."""
 
     GOOD = "good"
     DOUBTFUL = "doubtful"
@@ -294,8 +299,8 @@ class AnswerKind(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to the question that the reader came with, in a sentence, and what to look at:
-    what it is, and how it is known."""
+    """The answer to the reader's question, in a sentence, and what to look at: what it is, and how
+    it is known."""
 
     question: str
     text: str
@@ -305,7 +310,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Notice:
-    """What the reader must know before any figure. `serious`: some figures are not to be used."""
+    """What the reader must know before any figure. `serious`: some figures must not be used."""
 
     text: Text
     serious: bool = False
@@ -320,21 +325,21 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Sources:
-    """What References refer to, numbered from 1; a report has one list of them."""
+    """The texts that References refer to, numbered from 1; a report has one list of them."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are."""
+    """Names and their values."""
 
     items: tuple[tuple[str, Text], ...]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; figures stand flush right."""
+    """A column of a table; figures are aligned to the right."""
 
     title: str
     figures: bool = False
@@ -342,7 +347,7 @@ class Column:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows under a title of their own; None: no title."""
+    """Rows with a title; None: no title."""
 
     title: Text | None
     rows: tuple[tuple[Text, ...], ...]
@@ -350,8 +355,8 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Table:
-    """The first column names its row. `wraps`: on a narrow screen its cells are broken into lines
-    rather than scrolled."""
+    """A table whose first column names its rows. `wraps`: on a narrow screen its cells are wrapped,
+    not scrolled."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -361,8 +366,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing; `description` says in words what it shows, `numbers` has its figures where the
-    page does not show them as a table anyway."""
+    """A drawing. `description` says in words what it shows; `numbers` has its figures, unless the
+    page shows them as a table anyway."""
 
     title: str
     description: str
@@ -371,7 +376,7 @@ class Chart:
 
 
 class InBrief(StrEnum):
-    """What becomes of folded blocks in the short form."""
+    """What happens to folded blocks in the short form."""
 
     FOLDED = "folded"
     UNFOLDED = "unfolded"
@@ -380,7 +385,7 @@ class InBrief(StrEnum):
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that the reader unfolds. `on_paper`: shown there, too."""
+    """Blocks that the reader can unfold. `on_paper`: also shown in print."""
 
     title: str
     blocks: tuple["Block", ...]
@@ -401,7 +406,7 @@ Block = Paragraph | Answer | Notice | Bullets | Sources | Facts | Table | Chart 
 
 @dataclass(frozen=True)
 class Section:
-    """A chapter of the report. `in_brief`: it belongs into the short form, Markdown, too."""
+    """A chapter of the report. `in_brief`: it is also part of the short form, Markdown."""
 
     anchor: str
     title: str
@@ -411,8 +416,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole page. `subtitle` is the host, or the answer, in one line, `tally` how many cases have
-    which verdict, `answer` what is read first, `kind` what stands above the title."""
+    """A whole page.
+
+    `subtitle` is the host, or the answer, in one line. `tally` is the number of cases for each
+    verdict. `answer` is what to read first; `kind` is the text above the title.
+    """
 
     title: str
     subtitle: str

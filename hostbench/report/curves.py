@@ -31,9 +31,11 @@ MARKS_ARE = "size of a cache"
 
 @dataclass(frozen=True)
 class Along:
-    """What cases are laid out along: `of` gives a case's place, None: it has none. `left_out` are
-    the parameters that decide about it. `as_given`: the points are joined in the order of the
-    cases, and not in that of their places."""
+    """The quantity along which cases are placed. `of` returns a case's place, or None.
+
+    `left_out` are the parameters that determine it. `as_given`: the points are joined in the order
+    of the cases, not in that of their places.
+    """
 
     axis: CurveAxis
     of: Callable[[CaseResult], float | None]
@@ -51,8 +53,11 @@ def curve_charts(
     marks: tuple[CurveMark, ...] = (),
     numbers: Table | None = None,
 ) -> Iterator[Chart]:
-    """The cases' primary metrics, in as many charts as keep the curves readable; none
-    where no curve has two points. `numbers`: where a table of places and curves would not do."""
+    """Yield the cases' primary metrics, in as many charts as keep the curves readable; none if no
+    curve has two points.
+
+    `numbers`: used in place of the table of places and curves.
+    """
     curves = _curves(cases, layout, along, y)
     if not any(len(curve.points) > 1 for curve in curves):
         return
@@ -70,7 +75,7 @@ def curve_charts(
 def _curves(
     cases: Sequence[tuple[CaseResult, Params]], layout: Layout, along: Along, y: CurveAxis
 ) -> list[Curve]:
-    """A curve for each set of cases that differ only in the quantity of the x axis."""
+    """Return a curve for each set of cases that differ only in the quantity of the x axis."""
     shown: list[tuple[CaseResult, Params, CurvePoint]] = []
     for case, params in cases:
         metric, x = primary(case), along.of(case)
@@ -88,7 +93,8 @@ def _curves(
 
 
 def _fits(metric: MetricResult, y: CurveAxis) -> bool:
-    """A logarithmic axis has no place for zero, and none of ours goes below it."""
+    """Whether an axis can show the metric: a logarithmic axis has no place for zero, and none of
+    ours goes below zero."""
     low = min(metric.statistics.interval.low, metric.statistics.median)
     return low > 0 if y.logarithmic else low >= 0
 
@@ -105,7 +111,7 @@ def _place(value: float, axis: CurveAxis) -> str:
 
 
 def _description(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> str:
-    """The ends of each curve in a sentence."""
+    """Return the ends of each curve in a sentence."""
     sentences = []
     for curve in curves:
         first, last = curve.points[0], curve.points[-1]
@@ -117,7 +123,7 @@ def _description(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> str:
 
 
 def _numbers(title: str, curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> Table:
-    """A row for each place, a column for each curve."""
+    """Return a table with a row for each place and a column for each curve."""
     places = sorted({point.x for curve in curves for point in curve.points})
     known = [{point.x: point.y for point in curve.points} for curve in curves]
     columns = (

@@ -1,4 +1,5 @@
-"""What every section says of cases: tables, bars, peers. Subsystems build theirs of these parts."""
+"""What every section shows of cases: tables, bars, peers. Subsystems build their sections from
+these parts."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,17 +48,17 @@ FIGURE_COLUMNS = (
 
 
 def primary(case: CaseResult) -> MetricResult | None:
-    """The case's primary metric; None where it has no figure."""
+    """Return the case's primary metric, or None without a figure."""
     return case.metrics.get(case.primary)
 
 
 def label(case: CaseResult) -> str:
-    """What tells the case from the others of its workload."""
+    """Return what distinguishes the case from the others of its workload."""
     return case.label or "(defaults)"
 
 
 def by_workload(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
-    """The cases of each workload, in the order of the suite."""
+    """Return the cases of each workload, in the order of the suite."""
     grouped: dict[str, list[CaseResult]] = {}
     for case in cases:
         grouped.setdefault(case.workload, []).append(case)
@@ -65,20 +66,20 @@ def by_workload(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
 
 
 def case_table(cases: Sequence[CaseResult], caption: str, *, titles: bool = False) -> Table:
-    """Figure, interval, limit, what was delivered and verdict of each case. `titles`: they are of
-    several workloads."""
+    """Return figure, interval, limit, delivered figure and verdict of each case. `titles`: the
+    cases are of several workloads."""
     rows = tuple(case_row(case, case.title if titles else label(case)) for case in cases)
     return Table(caption, FIGURE_COLUMNS, (RowGroup(None, rows),))
 
 
 def workload_table(workload: str, cases: Sequence[CaseResult], *, of: int) -> Block:
-    """The figures of one workload below its chart; folded in a report of many cases (`of`), as the
-    chart tells the most of them."""
+    """Return the figures of one workload below its chart. In a report of many cases (`of`) it is
+    folded, as the chart shows most of it."""
     return figures_table(cases, f"Figures of {workload}", of=of)
 
 
 def figures_table(cases: Sequence[CaseResult], caption: str, *, of: int) -> Block:
-    """The same of several workloads under one chart: a group of rows each."""
+    """Return the same for several workloads under one chart, with a group of rows for each."""
     grouped = by_workload(cases)
     groups = tuple(
         RowGroup(
@@ -94,14 +95,14 @@ def figures_table(cases: Sequence[CaseResult], caption: str, *, of: int) -> Bloc
 
 
 def folded(table: Table, cases: int, *, of: int, brief: InBrief = InBrief.FOLDED) -> Block:
-    """The table of so many cases, folded in a report of many."""
+    """Return the table of `cases` cases, folded in a report of many."""
     if of <= CASES_UNFOLDED:
         return table
     return Fold(f"{table.caption}: {plural(cases, 'case')}", (table,), on_paper=True, brief=brief)
 
 
 def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
-    """The cells of FIGURE_COLUMNS."""
+    """Return the cells of FIGURE_COLUMNS."""
     metric = primary(case)
     if metric is None:
         return (name, *(NOTHING for _ in range(6)), Mark(case.verdict), NOTHING, "0")
@@ -121,15 +122,15 @@ def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
 
 
 def limit_cell(case: CaseResult) -> Text:
-    """The figure's share of its limit; with clock and work per cycle told apart where the clock was
-    below the expected one."""
+    """Return the figure's share of its limit; if the clock was below the expected one, with clock
+    and work per cycle."""
     clock = clock_words(case)
     share = Share(share_of_limit(case))
     return (share, f" {clock}") if clock else share
 
 
 def bar(case: CaseResult, name: str) -> Bar | None:
-    """The case as a bar; None where it has no figure, or one that a bar from zero cannot show."""
+    """Return the case as a bar, or None without a figure that a bar from zero can show."""
     metric = primary(case)
     if metric is None or metric.statistics.minimum < 0:
         return None
@@ -153,8 +154,8 @@ def bar(case: CaseResult, name: str) -> Bar | None:
 def bar_charts(
     title: str, unit: str, groups: Sequence[BarGroup], *, has_limits: bool = True
 ) -> Iterator[Chart]:
-    """As many charts as it takes to fit each on a printed page; none for a single bar, as there is
-    nothing to see that its figure does not say. `has_limits`: as in BarChart."""
+    """Yield as many charts as needed, each fitting a printed page. A single bar makes no chart: its
+    figure already says all. `has_limits`: as in BarChart."""
     if sum(len(group.bars) for group in groups) < BARS_LEAST:
         return
     pages = list(_pages([group for group in groups if group.bars]))
@@ -184,7 +185,7 @@ def _batches(bars: tuple[Bar, ...], most: int) -> Iterator[tuple[Bar, ...]]:
 
 
 def _description(groups: Sequence[BarGroup], unit: str, *, has_limits: bool) -> str:
-    """The chart in a sentence."""
+    """Return the chart in a sentence."""
     bars = [bar for group in groups for bar in group.bars]
     low, high = (human(f(bar.value for bar in bars), unit) for f in (min, max))
     shares = [bar.efficiency for bar in bars if bar.efficiency is not None]
@@ -198,7 +199,7 @@ def _description(groups: Sequence[BarGroup], unit: str, *, has_limits: bool) -> 
 
 
 def peer_blocks(cases: Sequence[CaseResult]) -> tuple[Block, ...]:
-    """What outside tools measured beside these cases; nothing where none ran."""
+    """Return what outside tools measured beside these cases; empty if none ran."""
     pairs = [(case, peer) for case in cases for peer in case.peers]
     if not pairs:
         return ()
@@ -221,7 +222,7 @@ PEER_INTRODUCTION = Paragraph(
 
 
 def peer_name(peer: PeerResult) -> str:
-    """The tool and its test."""
+    """Return the tool and its test."""
     return f"{peer.tool} {peer.title}"
 
 
@@ -300,17 +301,18 @@ def _not_measured(peers: Sequence[PeerResult]) -> list[Block]:
 
 
 def quantity(name: str) -> str:
-    """What a metric or a factor is called in front of people; its unit stands with its figures."""
+    """Return the name of a metric or a factor for people, without the unit, which its figures
+    show."""
     return name.removesuffix("_hertz").removesuffix("_s").replace("_", " ")
 
 
 def sentence(text: str) -> str:
-    """`text` with a full stop."""
+    """Return `text` with a full stop."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def first_names(names: Sequence[str], most: int = 3) -> str:
-    """`a, b, c and 4 more`."""
+    """Return a text such as `a, b, c and 4 more`."""
     if len(names) <= most + 1:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"

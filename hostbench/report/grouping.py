@@ -1,4 +1,5 @@
-"""Cases of one quantity side by side: what tells them apart, in bars and in the names of groups."""
+"""Cases of one quantity side by side: what distinguishes them, in bars and in the names of
+groups."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,15 +18,15 @@ Meanings = Mapping[str, ParamMeaning]
 
 @dataclass(frozen=True)
 class Layout:
-    """How cases differ. `axes`: parameters of which the first with several values is what
-    bars next to one another differ in. `first`: what leads in the name of a group."""
+    """How cases differ. `axes`: parameters; the first of them with several values distinguishes
+    neighbouring bars. `first`: the parameters that come first in the name of a group."""
 
     axes: tuple[str, ...]
     first: tuple[str, ...] = ()
 
 
 def param_meanings(cases: Sequence[tuple[CaseResult, Params]]) -> Meanings:
-    """What the parameters of these cases mean: of each the first case that has it says so."""
+    """Return the meaning of the parameters of these cases, each from the first case that has it."""
     meanings: dict[str, ParamMeaning] = {}
     for case, params in cases:
         for name in params:
@@ -34,13 +35,13 @@ def param_meanings(cases: Sequence[tuple[CaseResult, Params]]) -> Meanings:
 
 
 def word(param: ParamMeaning, value: object) -> str:
-    """How a value is called among those of other cases; one that is not set, or was left to the
-    program, is not."""
+    """Return the name of a value among those of other cases; empty for a value that is not set or
+    was left to the program."""
     return "" if value is None or value in param.resolved else param_word(param, value)
 
 
 def resolved(case: CaseResult) -> Params:
-    """The parameters as the program resolved them: what `best` was."""
+    """Return the parameters as the program resolved them, such as what `best` was."""
     start = next((trial.start for trial in case.trials if trial.start), None)
     return {**case.params, **(start.params if start else {})}
 
@@ -52,8 +53,9 @@ def charts(
     title: str = "",
     has_limits: bool = True,
 ) -> Iterator[Chart]:
-    """Bars of the cases that have a figure; all are of one unit. `title` names the quantity, as
-    the metric does when it is empty. `has_limits`: as in BarChart, of what is to be high."""
+    """Yield bars of the cases that have a figure; all must have one unit. `title` names the
+    quantity, by default as the metric does. `has_limits`: as in BarChart, for a quantity that
+    should be high."""
     shown = [(case, params) for case, params in cases if primary(case)]
     if not shown:
         return
@@ -75,13 +77,13 @@ def charts(
         heading,
         metric.unit,
         [BarGroup(name, tuple(bars)) for name, bars in groups.items()],
-        # What is to be low is bounded by nothing that we know.
+        # A quantity that should be low has no known limit.
         has_limits=has_limits and metric.direction == "higher",
     )
 
 
 def group_name(params: Params, names: Sequence[str], layout: Layout, meanings: Meanings) -> str:
-    """`fp64, 2 threads, avx512`."""
+    """Return a name such as `fp64, 2 threads, avx512`."""
     order = {name: position for position, name in enumerate(layout.first)}
     ordered = sorted(names, key=lambda name: order.get(name, len(order)))
     words = (word(meanings[name], params.get(name)) for name in ordered)
@@ -91,7 +93,7 @@ def group_name(params: Params, names: Sequence[str], layout: Layout, meanings: M
 def distinguishing_params(
     all_params: Sequence[Params], layout: Layout, meanings: Meanings
 ) -> list[str]:
-    """The parameters in which cases differ, and the usual ones that they share."""
+    """Return the parameters in which cases differ, and the usual ones that they share."""
     differing = [
         name
         for name in meanings

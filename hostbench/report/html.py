@@ -1,4 +1,4 @@
-"""A report as one HTML page: no script, nothing loaded from anywhere."""
+"""A report as one HTML page that has no script and loads nothing."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from hostbench.report.plaintext import one_line
 
 _HERE = Path(__file__).parent
 
-# What the signs of a chart mean: (class of the sign, words).
+# The meaning of a chart's signs: (class of the sign, words).
 _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
     BarChart: (
         ("bar", "measured, from zero; right: share of the limit"),
@@ -52,7 +52,7 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
 
 
 def html(report: Report) -> str:
-    """The page. Every text in it is escaped: names, labels and outputs are not to be trusted."""
+    """Return the page. Every text in it is escaped: names, labels and outputs cannot be trusted."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -76,14 +76,14 @@ def _kind(thing: object) -> str:
 
 
 def _printable(value: object) -> object:
-    """What the template prints: plain text is cleaned here and escaped afterwards."""
+    """Return a value for the template: plain text is cleaned here and escaped afterwards."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return one_line(value)
     return value
 
 
 def _drawings(chart: Chart) -> Markup:
-    """Both drawings. The canvas escapes its texts; what it writes is SVG."""
+    """Return both drawings. The canvas escapes its texts and writes SVG."""
     wide, narrow = draw(chart.drawing, chart.title)
     return Markup(f"{wide}\n{narrow}")  # noqa: S704
 
@@ -110,7 +110,7 @@ def _has_shares(drawing: BarChart) -> bool:
 
 
 def _absent(chart: Chart) -> set[str]:
-    """The signs that do not occur in this drawing."""
+    """Return the signs that do not occur in this drawing."""
     drawing = chart.drawing
     absent: set[str] = set()
     if isinstance(drawing, BarChart):
@@ -131,11 +131,12 @@ _SIGNS = {"disturbed": "disturbed", "left out": "left-out"}
 
 
 def _column_classes(table: Table) -> str:
-    """The classes of a table: which columns stand flush right, counted from 1, and `wraps`."""
+    """Return the classes of a table: the columns aligned to the right, counted from 1, and
+    `wraps`."""
     figures = [f"f{n}" for n, column in enumerate(table.columns, start=1) if column.figures]
     return " ".join([*figures, *(["wraps"] if table.wraps else [])])
 
 
 def _width(share: Share) -> str:
-    """How much of its cell a share fills."""
+    """Return how much of its cell a share fills."""
     return f"{max(0.0, min(1.0, share.ratio or 0.0)) * 100:.1f}%"

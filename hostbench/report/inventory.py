@@ -1,4 +1,4 @@
-"""What the host is."""
+"""The sections on the host and the far host."""
 
 from hostbench.base.units import binary_bytes, human, plural
 from hostbench.model.host import (
@@ -30,17 +30,17 @@ from hostbench.report.content import (
 
 UNKNOWN = "not known"
 DOWN = "down"
-# A host of containers has many that no trial uses.
+# A host of containers has many interfaces that no trial uses.
 INTERFACES_SHOWN = 16
 
 
 def host_section(host: HostInventory) -> Section:
-    """All that the inventory holds."""
+    """Return the section with the whole inventory."""
     return Section("host", "Host", _inventory(host))
 
 
 def far_host_section(far: FarHostRecord) -> Section:
-    """The second host of a job: what ran there, between which addresses, and all of its
+    """Return the section of a job's second host: what ran there, between which addresses, and its
     inventory."""
     program = f"{far.program.name} {far.program.version}"
     facts: tuple[tuple[str, Text], ...] = (
@@ -97,7 +97,7 @@ def _processor(cpu: Cpu) -> tuple[Block, ...]:
         "Part": cpu.part,
         "Revision": cpu.revision,
     }
-    # x86 and Arm processors name themselves with different numbers.
+    # x86 and Arm processors identify themselves by different numbers.
     names += [(name, f"{value}") for name, value in numbers.items() if value is not None]
     names += [
         ("Microcode", _shown(cpu.microcode)),
@@ -161,7 +161,7 @@ def _memory(memory: Memory | None) -> tuple[Block, ...]:
 
 
 def _scratch(scratch: ScratchPlace | None) -> tuple[Block, ...]:
-    """Where disks were measured."""
+    """Return the part on where disks were measured."""
     if scratch is None:
         return ()
     device = scratch.device
@@ -183,14 +183,15 @@ def _scratch(scratch: ScratchPlace | None) -> tuple[Block, ...]:
 
 
 def _disk(disk: Disk) -> str:
-    """What the kernel knows of it; of rotation what the device claims (virtual: made up)."""
+    """Return what the kernel knows about a disk. Whether it rotates is what the device reports,
+    which means nothing for a virtual disk."""
     turns = _yes_no(disk.rotational, "reported to rotate", "reported not to rotate")
     words = (disk.model, disk.transport, turns if disk.rotational is not None else None)
     return ", ".join(word for word in words if word) or UNKNOWN
 
 
 def _network(network: Network | None) -> tuple[Block, ...]:
-    """What interfaces there are."""
+    """Return the part on interfaces."""
     if network is None:
         return ()
     facts: tuple[tuple[str, Text], ...] = (
@@ -231,7 +232,7 @@ def _interface(one: Interface) -> tuple[Text, ...]:
 
 
 def _gpus(gpus: Gpus | None) -> tuple[Block, ...]:
-    """What GPUs there are, and what their drivers answered."""
+    """Return the part on GPUs, with their drivers' answers."""
     if gpus is None:
         return ()
     parts = tuple(Part(f"GPU {one.index}", (Facts(_gpu(one)),)) for one in gpus.devices)
@@ -307,7 +308,7 @@ def _mitigations(host: HostInventory) -> Block:
 
 
 def cpu_list(cpus: tuple[int, ...]) -> str:
-    """`0-3,8` for (0, 1, 2, 3, 8)."""
+    """Return `0-3,8` for (0, 1, 2, 3, 8)."""
     parts: list[str] = []
     first = last = None
     for cpu in sorted(cpus):

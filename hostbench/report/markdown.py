@@ -1,4 +1,4 @@
-"""The short form of a report as GitHub-flavoured Markdown, fit for a ticket."""
+"""The short form of a report as GitHub-flavoured Markdown, for a ticket."""
 
 import re
 from collections.abc import Iterator
@@ -29,14 +29,15 @@ from hostbench.report.content import (
 )
 from hostbench.report.plaintext import one_line
 
-# An underscore within a word is none to Markdown.
+# Markdown ignores an underscore within a word.
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~!&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
-# A ticket would tell the person or link the issue that such a word names.
+# A ticket would notify the person that such a word names, or link the issue.
 _MENTION = re.compile(r"@(?=\w)")
 
 
 def markdown(report: Report) -> str:
-    """The report without its charts and without the sections that are not for the short form."""
+    """Return the report without its charts and without the sections that are not part of the short
+    form."""
     return "\n".join(_lines(report)).rstrip() + "\n"
 
 
@@ -63,7 +64,7 @@ def _blocks(blocks: tuple[Block, ...], level: int) -> Iterator[str]:
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
-    """The lines of a block, with an empty one behind it."""
+    """Yield the lines of a block, followed by an empty one."""
     if isinstance(block, Part):
         yield from (f"{'#' * level} {escaped(block.title)}", "")
         yield from _blocks(block.blocks, level + 1)
@@ -72,7 +73,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
     elif isinstance(block, Fold) and block.brief is InBrief.UNFOLDED:
         yield from _blocks(block.blocks, level)
     elif isinstance(block, Fold):
-        # GitHub folds this; the empty line makes what follows Markdown again.
+        # GitHub folds this; after the empty line, Markdown is active again.
         yield from (f"<details><summary>{escaped(block.title)}</summary>", "")
         yield from _blocks(block.blocks, level)
         yield from ("</details>", "")
@@ -137,12 +138,13 @@ def _inline(one: Inline) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` as it is, whatever signs of Markdown or HTML are in it."""
+    """Return `text` so that it appears unchanged, whatever signs of Markdown or HTML it
+    contains."""
     return _MENTION.sub("@\N{WORD JOINER}", _SPECIAL.sub(r"\\\1", one_line(text)))
 
 
 def _code(text: str) -> str:
-    """A code span; a table would end its cell at a bar even there."""
+    """Return a code span; even there, a bar would end the cell of a table."""
     text = one_line(text).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     room = " " if text.startswith("`") or text.endswith("`") or not text else ""

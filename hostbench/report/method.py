@@ -1,4 +1,4 @@
-"""How each figure came about: metrics, limits with their sources, idle gate, programs, method."""
+"""How each figure was measured: metrics, limits with their sources, idle gate, programs, method."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ from hostbench.report.figures import (
 from hostbench.report.summary import utc
 
 SOURCES_UNFOLDED = 12
-# Not behind "e.g." and the like, where a small letter follows.
+# Not after "e.g." and the like, where a small letter follows.
 _SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z0-9])")
 
 METHOD = (
@@ -69,7 +69,7 @@ METHOD = (
 
 
 def method_section(document: ResultDocument) -> Section:
-    """The section."""
+    """Return the section."""
     sources = _Sources()
     limits = tuple(_limit_blocks(document.cases, sources))
     parts = [
@@ -88,12 +88,12 @@ def method_section(document: ResultDocument) -> Section:
 
 @dataclass
 class _Sources:
-    """The sources named so far; each gets a number."""
+    """The sources named so far, each with a number."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 
     def references(self, text: str) -> tuple[Inline, ...]:
-        """Of each sentence: most sources differ in one only."""
+        """Return a reference for each sentence: most sources differ in a single one."""
         found: list[Inline] = []
         for part in _SENTENCE_END.split(text):
             number = self.numbers.setdefault(sentence(part), len(self.numbers) + 1)
@@ -130,7 +130,7 @@ def _limit_blocks(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[Bl
 
 
 def _factor_rows(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[tuple[Text, ...]]:
-    """One row for every factor that cases share; a measured one is given as its range."""
+    """Yield one row for every factor that cases share; a measured factor is shown as a range."""
     found: dict[tuple[str, str, str], list[tuple[CaseResult, Factor]]] = {}
     for case in cases:
         metric = primary(case)
@@ -159,7 +159,7 @@ def _factor_rows(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[tup
 def _factor_value(value: float, unit: str, name: str) -> str:
     if unit == "Hz":
         return human(value, unit)
-    # "2 core" of a factor that is called cores says nothing more than 2.
+    # "2 core" for a factor called cores says no more than 2.
     text = f"{value:.0f}" if value.is_integer() else significant(value)
     return text if name == f"{unit}s" else f"{text} {unit}"
 
@@ -250,7 +250,7 @@ def _programs(document: ResultDocument) -> Table:
 
 
 def _metric_tables(document: ResultDocument) -> Iterator[Block]:
-    """One table for all workloads with the same metrics."""
+    """Yield one table for all workloads with the same metrics."""
     shared: dict[tuple[Metric, ...], list[str]] = {}
     for workload in by_workload(document.cases):
         shared.setdefault(document.workloads[workload], []).append(workload)

@@ -22,7 +22,7 @@ TOO_FEW = Paragraph(
     "A percentile without a figure had too few operations: 90 % takes 64 of them, 95 % 130, 99 % "
     "662, 99.9 % 6643, in each trial."
 )
-# One operation in so many takes longer than the percentile.
+# One operation in this many takes longer than the percentile.
 QUANTILES = {"p50": 2.0, "p90": 10.0, "p95": 20.0, "p99": 100.0, "p99_9": 1000.0}
 TITLES = {"p50": "50 %", "p90": "90 %", "p95": "95 %", "p99": "99 %", "p99_9": "99.9 %"}
 MARKS = tuple(CurveMark(TITLES[name], place) for name, place in QUANTILES.items())
@@ -30,11 +30,11 @@ RARITY = CurveAxis("one operation in so many takes longer", "1", logarithmic=Tru
 
 
 def percentile_metric(quantile: str, stream: str = "") -> str:
-    """The metric of one of QUANTILES; `stream`: of which operations, where there are two kinds."""
+    """Return the metric of one of QUANTILES. `stream`: the kind of operations, if there are two."""
     return f"{stream}_latency_{quantile}_s" if stream else f"latency_{quantile}_s"
 
 
-# The metrics of a line of a table, and what they are called there.
+# The metrics of a table row, with their headings.
 FIGURES = (
     ("latency_mean_s", "mean"),
     *((percentile_metric(name), TITLES[name]) for name in QUANTILES),
@@ -43,22 +43,22 @@ FIGURES = (
 
 
 def cells(case: CaseResult, prefix: str = "") -> tuple[Text, ...]:
-    """The figures of a line of a table."""
+    """Return the figures of a table row."""
     return tuple(shown(case, f"{prefix}{metric}") for metric, _ in FIGURES)
 
 
 def has_percentiles(case: CaseResult) -> bool:
-    """Whether it has any that can be drawn."""
+    """Whether the case has percentiles that can be drawn."""
     return percentile_curve(case) is not None
 
 
 def lacks_percentiles(cases: Sequence[CaseResult]) -> bool:
-    """Whether any of them had too few operations for one."""
+    """Whether at least one case had too few operations for a percentile."""
     return any(percentile_metric(name) not in case.metrics for case in cases for name in QUANTILES)
 
 
 def percentile_curve(case: CaseResult) -> Curve | None:
-    """Its percentiles; None where it has none, or none that a logarithmic axis has a place for."""
+    """Return the case's percentiles, or None if a logarithmic axis can show none."""
     points = []
     for name, place in QUANTILES.items():
         found = case.metrics.get(percentile_metric(name))
@@ -75,7 +75,7 @@ def percentile_charts(
     *,
     title: str = "Percentiles of latency",
 ) -> Iterator[Chart]:
-    """The percentiles of all cases; of those in `headline` where all would be too many."""
+    """Yield the percentiles of all cases; if these are too many, of those in `headline`."""
     remembered = {case.case for case in headline}
     few = len(cases) <= CURVES_A_CHART
     drawn = cases if few else [case for case in cases if case.case in remembered]
@@ -94,7 +94,7 @@ def percentile_charts(
 
 
 def _description(curve: Curve, y: CurveAxis) -> str:
-    """The ends of a curve in a sentence."""
+    """Return the ends of a curve in a sentence."""
     names = {place: TITLES[name] for name, place in QUANTILES.items()}
     ends = (
         f"{names[point.x]} within {human(point.y, y.unit)}"

@@ -1,15 +1,16 @@
-"""Texts from outside (host names, labels, what tools printed) as plain text of one line."""
+"""Texts from outside (host names, labels, output of tools) as plain text of one line."""
 
 import unicodedata
 
-# Control characters, those that turn the direction of writing around or do not show at all, and
-# what is no character: Unicode's general categories.
+# Unicode's general categories of characters that are not text: control characters, those that are
+# invisible or change the direction of writing, and unassigned ones.
 _NO_TEXT = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 def one_line(text: str) -> str:
-    """`text` with spaces for line ends, and a sign in place of every character that is no text."""
-    # What is printable is of no other category: most texts are, and there are many.
+    """Return `text` with spaces for line ends, and a sign in place of every character that is not
+    text."""
+    # A printable text has no such characters: most texts are printable, and there are many.
     if text.isprintable():
         return text
     return "".join(_shown(character) for character in text)

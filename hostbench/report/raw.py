@@ -21,7 +21,7 @@ from hostbench.report.figures import NOTHING, peer_name, primary
 from hostbench.report.summary import utc
 from hostbench.run.local import command_line
 
-# A page is to open at once; the document has them all.
+# A page must open at once; the document has all trials.
 TRIALS_MOST = 5000
 _COLUMNS = (
     Column("trial", figures=True),
@@ -39,7 +39,7 @@ _COLUMNS = (
 
 
 def raw_section(document: ResultDocument, source: str) -> Section:
-    """The section. `source` is the file that holds all of it."""
+    """Return the section. `source` is the file with the full data."""
     groups = tuple(_groups(document))
     trials = sum(len(case.trials) for case in document.cases)
     shown = sum(len(group.rows) for group in groups)
@@ -77,7 +77,7 @@ def _groups(document: ResultDocument) -> Iterator[RowGroup]:
 
 
 def _groups_of(case: CaseResult, document: ResultDocument) -> Iterator[RowGroup]:
-    """The case's own trials, then those of its peers."""
+    """Yield the case's own trials, then those of its peers."""
     program = next(
         (p.name for p in document.programs if p.subsystem == case.workload.partition(".")[0]), "?"
     )
@@ -95,7 +95,7 @@ def _groups_of(case: CaseResult, document: ResultDocument) -> Iterator[RowGroup]
 
 
 def reproduction(case: CaseResult, program: str) -> str:
-    """The command that runs one trial of the case, from a checkout."""
+    """Return the command that runs one trial of the case, from a checkout."""
     given = {name: case.params[name] for name in case.given}
     return shlex.join([f"build/release/{program}", *command_line(_name(case), given)])
 

@@ -1,4 +1,4 @@
-"""How far the trials of each case lie apart."""
+"""How much the trials of each case differ."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ from hostbench.report.content import (
 )
 from hostbench.report.figures import NOTHING, ROWS_A_CHART, by_workload, label, primary
 
-# A page is to open at once; the table has them all.
+# A page must open at once; the table has all cases.
 CASES_DRAWN_MOST = 400
 _COLUMNS = (
     Column("case"),
@@ -39,7 +39,7 @@ _COLUMNS = (
 
 
 def spread_section(document: ResultDocument) -> Section | None:
-    """The section; None when no case has several trials with a figure."""
+    """Return the section, or None when no case has several trials with a figure."""
     cases = [case for case in document.cases if _spread_row(case) is not None]
     if not cases:
         return None

@@ -1,7 +1,7 @@
-"""What a subsystem that has more to say than the plain section (subsystems.py) gives the report.
+"""What a subsystem adds to the report if the plain section (subsystems.py) is not enough.
 
 A section is content (content.py), never HTML or Markdown: tables, charts and paragraphs, most of
-which figures.py builds from cases. What it says must hold for any document of the schema: cases
+which figures.py makes from cases. It must be correct for any document of the schema: for cases
 without a figure, without a limit, without a trial, with peers and without. It reads nothing but its
 arguments.
 """
@@ -26,19 +26,23 @@ class SubsystemReport:
 
 
 class HasReport(ABC):
-    """What a subsystem with a section of its own has beside hostbench.model.subsystem.Subsystem."""
+    """Base class of a subsystem with a section of its own, in addition to
+    hostbench.model.subsystem.Subsystem."""
 
     @abstractmethod
     def report(self, cases: "Sequence[CaseResult]", document: "ResultDocument") -> SubsystemReport:
-        """Return the section. `cases` are the document's cases of this subsystem, in its order,
-        without those of naive workloads: these have a part of their own at the end, the same in all
-        subsystems, and are never a headline. There are no cases where only naive ones were
-        measured. `document` is for what else the section needs, such as the metrics."""
+        """Return the section.
+
+        `cases` are the document's cases of this subsystem, in order, without those of naive
+        workloads. These have a part of their own at the end, the same in all subsystems, and are
+        never a headline. If only naive workloads were measured, `cases` is empty. `document` is for
+        what else the section needs, such as the metrics.
+        """
 
     def naive_blocks(
         self, cases: "Sequence[CaseResult]", document: "ResultDocument"
     ) -> "Iterable[Block]":
-        """Return what stands below the figures of its naive workloads, such as what a method
-        leaves out."""
+        """Return the text below the figures of its naive workloads, such as what a method leaves
+        out."""
         del cases, document
         return ()

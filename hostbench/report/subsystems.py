@@ -1,4 +1,4 @@
-"""Each subsystem's own section: what it declares (subsystem.py), or the plain one."""
+"""Each subsystem's section: its own (subsystem.py), or the plain one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ NAIVE_INTRODUCTION = Paragraph(
 
 
 def subsystem_reports(document: ResultDocument) -> dict[str, SubsystemReport]:
-    """What each subsystem of the document has to say, by its name."""
+    """Return the report of each subsystem in the document, by name."""
     cases: dict[str, list[CaseResult]] = {}
     for case in document.cases:
         cases.setdefault(case.workload.partition(".")[0], []).append(case)
@@ -47,7 +47,7 @@ def _report_of(name: str, cases: Sequence[CaseResult], document: ResultDocument)
 def _sound_report_of(
     name: str, cases: Sequence[CaseResult], document: ResultDocument
 ) -> SubsystemReport:
-    # A document may be of a subsystem that is not installed here.
+    # A document may contain a subsystem that is not installed here.
     known = subsystems().get(name)
     if known and isinstance(known, HasReport):
         return known.report(cases, document)
@@ -55,12 +55,13 @@ def _sound_report_of(
 
 
 def section_of(name: str, report: SubsystemReport) -> Section:
-    """The section that shows it."""
+    """Return the section that shows a report."""
     return Section(anchor=name, title=report.title, blocks=report.blocks)
 
 
 def plain_report(title: str, cases: Sequence[CaseResult]) -> SubsystemReport:
-    """The section of a subsystem that has none of its own: bars and a table a workload."""
+    """Return the section of a subsystem without one of its own: bars and a table for each
+    workload."""
     parts: list[Block] = [
         Part(workload, (*_bars(workload, found), workload_table(workload, found, of=len(cases))))
         for workload, found in by_workload(cases).items()
@@ -79,7 +80,7 @@ _NAIVE_LAYOUT = Layout(axes=(THREADS, "streams", "block_bytes"))
 
 
 def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument) -> list[Block]:
-    """The part about workloads that mislead on purpose; empty where none was measured."""
+    """Return the part about workloads that mislead on purpose; empty if none was measured."""
     blocks: list[Block] = []
     for workload, found in by_workload(cases).items():
         metric = next(metric for metric in document.workloads[workload] if metric.primary)
@@ -94,14 +95,14 @@ def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument)
 
 
 def peer_part(cases: Sequence[CaseResult]) -> list[Block]:
-    """The part about outside tools; empty where none ran."""
+    """Return the part about outside tools; empty if none ran."""
     blocks = peer_blocks(cases)
     return [Part("Against trusted tools", (PEER_INTRODUCTION, *blocks))] if blocks else []
 
 
 def best_of_each(cases: Sequence[CaseResult], *params: str) -> tuple[CaseResult, ...]:
-    """The best case of each workload and value of `params`; of each workload when that would be
-    more than a summary holds."""
+    """Return the best case of each workload and value of `params`; if that is too much for a
+    summary, of each workload."""
     found = _best(cases, params)
     return found if len(found) <= HEADLINES_MOST else _best(cases, ())
 
@@ -109,7 +110,8 @@ def best_of_each(cases: Sequence[CaseResult], *params: str) -> tuple[CaseResult,
 def preferred(
     cases: Sequence[CaseResult], is_meant: Callable[[CaseResult], bool]
 ) -> list[CaseResult]:
-    """Of each workload the cases that are meant; all where none of them has a figure."""
+    """Return, for each workload, the cases for which `is_meant` is true; all cases if none of these
+    has a figure."""
     kept: list[CaseResult] = []
     for found in by_workload(cases).values():
         meant = [case for case in found if is_meant(case)]
@@ -127,7 +129,8 @@ def _best(cases: Sequence[CaseResult], params: Sequence[str]) -> tuple[CaseResul
 
 
 def _merit(case: CaseResult) -> tuple[bool, float]:
-    """A figure above its limit is no headline when there is another."""
+    """Return the rank of a case: a figure above its limit is no headline if there is another
+    one."""
     metric = primary(case)
     if metric is None:
         return False, float("-inf")

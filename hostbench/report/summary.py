@@ -1,4 +1,4 @@
-"""The top of the report: what was run on what, how it went, and the figures to remember."""
+"""The top of the report: what ran where, how it went, and the figures to remember."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -74,7 +74,8 @@ _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
     Verdict.INVALID: "the figure is above its theoretical limit, or came from memory and not from "
     "the disk: do not use it",
-    # A quota, the hypervisor or heat as well as other load: the host's condition says which.
+    # The cause may be a quota, the hypervisor or heat as well as other load: the host's condition
+    # shows which.
     Verdict.DISTURBED: "something took the host away, as the column host says, and no undisturbed "
     "figure is left: the host may be able to do more",
     Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
@@ -84,13 +85,13 @@ _SERIOUS = frozenset({Verdict.FAILED, Verdict.INVALID, Verdict.DISTURBED})
 
 
 def utc(time_unix_s: float, *, date: bool = True) -> str:
-    """`2026-11-20 20:17:44 UTC`."""
+    """Return a time such as `2026-11-20 20:17:44 UTC`."""
     moment = datetime.fromtimestamp(time_unix_s, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if date else f"{moment:%H:%M:%S}"
 
 
 def host_line(host: HostInventory) -> str:
-    """The host in one line."""
+    """Return the host in one line."""
     cpu = host.cpu
     shape = [plural(len(host.allowed_cpus), "CPU")]
     if cpu.cores and cpu.sockets:
@@ -111,7 +112,8 @@ def host_line(host: HostInventory) -> str:
 
 
 def answer(receipt: Receipt, document: ResultDocument) -> tuple[Block, ...]:
-    """What is read first: the host in a sentence, what to look at, and each subsystem in a line."""
+    """Return what to read first: the host in a sentence, what to look at, and each subsystem in a
+    line."""
     kind = {
         HostWord.AS_EXPECTED: AnswerKind.GOOD,
         HostWord.LOW: AnswerKind.BAD,
@@ -131,7 +133,7 @@ def answer(receipt: Receipt, document: ResultDocument) -> tuple[Block, ...]:
 
 
 def job_facts(document: ResultDocument) -> Facts:
-    """What was run, when, with what."""
+    """Return what ran, when, and with which programs."""
     job = document.job
     trials = sum(len(case.trials) for case in document.cases)
     workloads = first_names(list(by_workload(document.cases)), most=6)
@@ -157,13 +159,13 @@ def job_facts(document: ResultDocument) -> Facts:
 
 
 def tally(cases: Sequence[CaseResult]) -> tuple[tuple[Verdict | None, int], ...]:
-    """How many cases have which verdict, the best first; None: not finished."""
+    """Return the number of cases for each verdict, the best first; None: not finished."""
     found = [case.verdict for case in cases]
     return tuple((one, found.count(one)) for one in (*Verdict, None) if one in found)
 
 
 def notices(document: ResultDocument) -> tuple[Notice, ...]:
-    """What must be read before any figure."""
+    """Return what must be read before any figure."""
     return tuple(_notices(document))
 
 
@@ -212,11 +214,12 @@ def _overview_table(document: ResultDocument) -> Table:
 def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
     return (
         line.subsystem if line.headline is None else line.headline.title,
-        # On a narrow screen it is broken before the interval and nowhere else.
+        # On a narrow screen, the text may only break before the interval.
         (line.figure or NOTHING)
         .replace(" ", "\N{NO-BREAK SPACE}")
         .replace("\N{NO-BREAK SPACE}±", " ±"),
-        # Clock and work per cycle stand in the table of figures: each line here is to stay one.
+        # Clock and work per cycle are in the table of figures, so that each row here stays one
+        # line.
         NOTHING if line.headline is None else Share(share_of_limit(line.headline)),
         percent(line.delivered_ratio),
         tuple(part for verdict, count in line.worst_first for part in (Mark(verdict, count), " ")),
@@ -225,7 +228,7 @@ def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
 
 
 def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemReport]) -> Section:
-    """The figures to remember, and why each verdict is what it is."""
+    """Return the figures to remember, and the reasons of each verdict."""
     headline = [
         case
         for subsystem in subsystems

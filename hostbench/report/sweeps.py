@@ -1,5 +1,5 @@
-"""Figures over what a suite swept: curves over each parameter with enough values, bars of all
-else."""
+"""Figures over the parameters that a suite swept: curves for a parameter with enough values, bars
+for the other cases."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ SWEEP_LEAST = 3
 
 @dataclass(frozen=True)
 class Sweep:
-    """A parameter that a suite may vary: figures are drawn along it. `steep`: they grow by orders
+    """A parameter that a suite may vary; figures are drawn along it. `steep`: they grow by orders
     of magnitude with it."""
 
     param: str
@@ -30,8 +30,8 @@ Bars = Callable[[Sequence[CaseResult], str], Iterator[Chart]]
 
 @dataclass(frozen=True)
 class Sweeps:
-    """How the cases of a section are drawn: what may be swept, how curves are named, the bars
-    of all other cases under a title, and what tells a case apart at all."""
+    """How the cases of a section are drawn: what may be swept, how curves are named, the bars of
+    all other cases under a title, and what distinguishes a case."""
 
     sweeps: Sequence[Sweep]
     curves: Layout
@@ -40,7 +40,8 @@ class Sweeps:
 
 
 def laid_out(layout: Layout) -> Bars:
-    """Bars that stand side by side where cases differ in one of the layout's axes."""
+    """Return a function for bars that are neighbours where cases differ in one of the layout's
+    axes."""
 
     def bars(cases: Sequence[CaseResult], title: str) -> Iterator[Chart]:
         yield from charts([(case, requested(case)) for case in cases], layout, title=title)
@@ -49,8 +50,12 @@ def laid_out(layout: Layout) -> Bars:
 
 
 def by_label(layout: Layout) -> Bars:
-    """A group a workload, named by what its cases have in common of the layout's axes, and in it a
-    bar a case by its label: for cases that each differ from the plain one in something else."""
+    """Return a function for a group for each workload and, in it, a bar for each case with its
+    label.
+
+    The group's name has what its cases have in common of the layout's axes. This is for cases that
+    each differ from the plain one in something else.
+    """
 
     def bars(cases: Sequence[CaseResult], title: str) -> Iterator[Chart]:
         shown = [case for case in cases if primary(case)]
@@ -77,7 +82,8 @@ def by_label(layout: Layout) -> Bars:
 def sweep_charts(
     cases: Sequence[CaseResult], how: Sweeps, title: str, y: CurveAxis
 ) -> Iterator[Chart]:
-    """A case stands on the curve of every parameter that was swept through it, or in the bars."""
+    """Yield curves of every swept parameter, and bars. A case is on the curve of every parameter
+    that was swept through it, or else in the bars."""
     drawn: set[str] = set()
     for sweep in how.sweeps:
         found = swept(cases, sweep.param, how.params)
@@ -89,7 +95,7 @@ def sweep_charts(
 def swept(
     cases: Sequence[CaseResult], param: str, params: Callable[[CaseResult], Params] = requested
 ) -> list[CaseResult]:
-    """The cases with enough others that differ from them in nothing but `param`."""
+    """Return the cases with enough others that differ from them only in `param`."""
     rows: dict[frozenset[tuple[str, str]], list[CaseResult]] = {}
     for case in cases:
         if primary(case) is not None and number(case, param) is not None:
@@ -114,7 +120,8 @@ def _curves(
 
 
 def along_param(cases: Sequence[CaseResult], name: str) -> Along:
-    """The numbers of a parameter, which at least one of the cases has, on a logarithmic axis."""
+    """Return the axis of a parameter's numbers, which must be in at least one of the cases; it is
+    logarithmic."""
     param = next((case for case in cases if name in case.params), cases[0]).meaning(name)
     axis = CurveAxis(param_title(param), param.unit or "1", logarithmic=True)
     return Along(axis, lambda case: number(case, name), left_out=(name,))

@@ -1,4 +1,4 @@
-"""How the figures went second by second, with what disturbed them."""
+"""The figures second by second, with what disturbed them."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,9 @@ from hostbench.report.content import (
 from hostbench.report.figures import quantity
 
 SAMPLES_LEAST = 3
-# Each may take 40 KB: a page is to open at once.
+# Each may take 40 KB, and a page must open at once.
 CHARTS_MOST = 12
-# A limit that is farther away than this would press the series flat.
+# A limit farther away than this would compress the series.
 LIMIT_SHOWN = 1.25
 _WORST_FIRST = (Verdict.INVALID, Verdict.DISTURBED, Verdict.NOISY)
 _TRIAL_COLUMNS = (
@@ -45,7 +45,7 @@ _TRIAL_COLUMNS = (
 
 
 def time_section(document: ResultDocument) -> Section | None:
-    """The section; None when no trial has enough samples."""
+    """Return the section, or None when no trial has enough samples."""
     cases = [case for case in document.cases if sampled_trials(case)]
     if not cases:
         return None
@@ -61,13 +61,12 @@ def time_section(document: ResultDocument) -> Section | None:
 
 
 def sampled_trials(case: CaseResult) -> list[TrialRecord]:
-    """Return the trials that have a series worth drawing: in a slow one, samples may be without a
-    figure."""
+    """Return the trials with a series worth drawing: samples of a slow trial may have no figure."""
     return [trial for trial in case.trials if len(_sampled(trial, case.primary)) >= SAMPLES_LEAST]
 
 
 def _sampled(trial: TrialRecord, metric: str) -> list[float]:
-    """Return the figures of a trial's samples, without those that have none."""
+    """Return the figures of a trial's samples, without missing ones."""
     return [value for sample in trial.samples if (value := sample.metrics.get(metric)) is not None]
 
 
@@ -92,7 +91,7 @@ def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
 
 
 def _drawn(cases: Sequence[CaseResult]) -> set[str]:
-    """The hashes of the cases that are drawn, within what a page holds."""
+    """Return the hashes of the cases to draw, as many as a page can hold."""
 
     def interest(case: CaseResult) -> tuple[int, int]:
         known = case.verdict in _WORST_FIRST
@@ -110,7 +109,7 @@ def _chart(case: CaseResult, metrics: Sequence[Metric]) -> Chart:
     )
     known = {metric.name: metric for metric in metrics}
     others = [known[name] for name in names if name in known and name != primary.name]
-    # What explains the figure stands right below it.
+    # What explains the figure comes right below it.
     others.sort(key=lambda metric: metric.unit != "1")
     panels = [_panel(trials, metric, case) for metric in (primary, *others)]
     values = [value for trial in trials for value in _sampled(trial, primary.name)]
@@ -149,13 +148,13 @@ def _panel(trials: Sequence[TrialRecord], metric: Metric, case: CaseResult) -> P
 
 
 def _offset_s(trial: TrialRecord, trials: Sequence[TrialRecord]) -> float:
-    """Trials follow one another on the axis as they did on the clock."""
+    """Return the trial's place on the axis: trials follow one another as they did in time."""
     return trial.time_unix_s - trials[0].time_unix_s
 
 
 def sample_line(trial: TrialRecord, name: str, offset_s: float) -> Line:
-    """The samples of a trial, from `offset_s` on."""
-    # A sample is the mean of its interval: it stands in the middle of it.
+    """Return the samples of a trial, starting at `offset_s`."""
+    # A sample is the mean of its interval, so it is drawn in the interval's middle.
     return Line(
         x=tuple(offset_s + sample.t_s - sample.dt_s / 2 for sample in trial.samples),
         y=tuple(sample.metrics.get(name) for sample in trial.samples),

@@ -1,4 +1,5 @@
-"""The result as CSV: one row a metric, or one row a sample. Base units, full precision."""
+"""The result as CSV: one row for each metric, or one for each sample. Base units, full
+precision."""
 
 import csv
 import io
@@ -69,7 +70,8 @@ SAMPLE_COLUMNS = ("job", "case", "workload", "label", "trial", "time_unix_s", "t
 
 
 def case_table(document: ResultDocument) -> str:
-    """One row for every metric of every case, the primary metric first, then one for each peer."""
+    """Return one row for every metric of every case, the primary metric first, then one for each
+    peer."""
     rows = []
     for case in document.cases:
         rows += _case_rows(document, case)
@@ -104,7 +106,7 @@ def _case_rows(document: ResultDocument, case: CaseResult) -> list[list[object]]
 
 
 def _two_figures(case: CaseResult) -> list[object]:
-    """The cells from TWO_FIGURES on, which only the row of the primary metric has."""
+    """Return the cells from TWO_FIGURES on, which only the row of the primary metric has."""
     figure, condition = case.figure, case.condition
     return [
         *_figure(case.undisturbed),
@@ -137,7 +139,8 @@ def _metric_cells(case: CaseResult, name: str) -> list[object]:
 
 
 def _peer_row(document: ResultDocument, case: CaseResult, peer: PeerResult) -> list[object]:
-    """A peer whose figure is of no metric of ours leaves that cell empty."""
+    """Return the row of a peer. A peer whose figure belongs to no metric of ours leaves that cell
+    empty."""
     ratio = peer.ratio
     return [
         *_head(document, case),
@@ -159,7 +162,8 @@ def _peer_row(document: ResultDocument, case: CaseResult, peer: PeerResult) -> l
 
 
 def _direction(case: CaseResult, peer: PeerResult) -> str:
-    """That of the metric of ours it is held against; context that is a time is better low."""
+    """Return the direction of the metric of ours that the peer is compared with; a context figure
+    that is a time is better low."""
     ours = case.metrics.get(peer.metric) if peer.metric else None
     if ours is not None:
         return ours.direction
@@ -183,7 +187,8 @@ def _figures(figures: Statistics) -> list[object]:
 
 
 def sample_table(document: ResultDocument) -> str:
-    """One row for every sample of every trial, one column for every metric a sample has."""
+    """Return one row for every sample of every trial, with a column for every metric of a
+    sample."""
     names = dict.fromkeys(
         name
         for case in document.cases

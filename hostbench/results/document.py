@@ -1,6 +1,6 @@
 """Assembles the result document from the records of a journal.
 
-The document holds nothing that is not derived from them, so it can be built again at any time.
+Everything in the document derives from these records, so it can be built again at any time.
 """
 
 import functools
@@ -38,15 +38,17 @@ from hostbench.model.table import ParamMeaning
 from hostbench.plan.label import param_word
 from hostbench.programs.subsystem import HasPeers
 
-# What it finds says nothing where the C library moves the bytes: that chooses for itself.
+# If the C library moves the bytes, this choice of the program means nothing: the library chooses
+# itself.
 STORE, LIBC = "store", "libc"
 LEFT_TO_LIBC = frozenset({"isa", "streams"})
 
 
 @dataclass
 class Progress:
-    """What a journal says so far. Dictionaries are by case hash; `created_unix_s` and `boot` are of
-    the first session. `cut`: what is to be said of a journal whose last record was not whole."""
+    """What a journal holds so far. Dictionaries are by case hash; `created_unix_s` and `boot`
+    belong to the first session. `cut`: the message about a journal whose last record was
+    incomplete."""
 
     session: SessionRecord
     created_unix_s: float
@@ -59,7 +61,7 @@ class Progress:
     cut: str | None = None
 
     def take(self, record: TrialRecord | IdleRecord | CaseRecord) -> None:
-        """Note what a record of the running session says."""
+        """Take over a record of the running session."""
         if isinstance(record, TrialRecord):
             own = record.tool == OWN_TOOL
             trials = self.trials if own else self.peer_trials
@@ -71,7 +73,7 @@ class Progress:
 
 
 def replay(records: Iterable[Record]) -> Progress:
-    """Where the job stands. The first record must be a session."""
+    """Return the progress of the job. The first record must be a session."""
     progress: Progress | None = None
     for record in records:
         if isinstance(record, SessionRecord):
@@ -87,7 +89,8 @@ def replay(records: Iterable[Record]) -> Progress:
 
 
 def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
-    """A resumption forgets every case that it neither keeps nor continues."""
+    """Return the progress at the start of a session. A resumption drops every case that it neither
+    keeps nor continues."""
     if before is None:
         return Progress(session, session.time_unix_s, session.boot)
     known = (*session.kept, *session.continued)
@@ -103,7 +106,7 @@ def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
 
 
 def measured_cases(progress: Progress) -> MeasuredCases:
-    """Every case of the job with its trials so far."""
+    """Return every case of the job with its trials so far."""
     session, known = progress.session, subsystems()
     is_guest = session.host.virtualisation.is_guest
     usual = {name: one.guest_spread for name, one in known.items() if is_guest}
@@ -119,12 +122,13 @@ def measured_cases(progress: Progress) -> MeasuredCases:
 
 
 def _reason_unended(progress: Progress, unended: JobState) -> str | None:
-    # The last record of a journal that is being written may be half there.
+    # The last record of a journal that is being written may be incomplete.
     return None if unended is JobState.RUNNING else progress.cut
 
 
 def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> ResultDocument:
-    """The result document. `unended` is the state of a job that did not say how it ended."""
+    """Return the result document. `unended` is the state of a job whose journal does not record its
+    end."""
     session = progress.session
     ended = progress.ended
     everyone = measured_cases(progress)
@@ -151,7 +155,7 @@ def summarise(
     finished_unix_s: float | None,
     took_s: float | None = None,
 ) -> JobSummary:
-    """The job in one line. `finished_unix_s` is None while it has not ended."""
+    """Return the job in one line. `finished_unix_s` is None while it has not ended."""
     verdicts = [
         progress.done[case.case].verdict
         for case in progress.session.cases
@@ -173,8 +177,8 @@ def summarise(
 def case_result(
     progress: Progress, case: PlannedCase, everyone: MeasuredCases | None = None
 ) -> CaseResult:
-    """What is known of one case; its verdict is None while it is not done. `everyone`: what
-    `measured_cases` returns, where it is known."""
+    """Return what is known about one case; its verdict is None until it is done. `everyone`: the
+    result of `measured_cases`, if the caller has it."""
     trials = progress.trials.get(case.case, [])
     peers = progress.peer_trials.get(case.case, [])
     metrics = progress.session.workloads[case.workload]
@@ -219,8 +223,8 @@ def _peer_result(figures: PeerFigures, trials: Iterable[TrialRecord]) -> PeerRes
 
 
 def _equivalent(case: PlannedCase, start: StartEvent | None) -> str | None:
-    """The equivalent command for the resolved parameters; None of a case that did not begin, and
-    of a subsystem without peers or not installed here."""
+    """Return the equivalent command for the resolved parameters, or None if the case did not begin,
+    or if the subsystem has no peers or is not installed here."""
     known = subsystems().get(case.subsystem)
     if start is None or known is None or not isinstance(known, HasPeers):
         return None
@@ -234,13 +238,13 @@ def _equivalent(case: PlannedCase, start: StartEvent | None) -> str | None:
 def full_label(
     case: PlannedCase, start: StartEvent | None, meaning: Callable[[str], ParamMeaning]
 ) -> str:
-    """The case's label, with what the program chose where it was left the choice, as the first
-    trial that started says."""
+    """Return the case's label with what the program chose, according to the first trial that
+    started."""
     return f"{case.label} {_chosen(case.params, start, meaning)}".strip()
 
 
 def planned_label(case: CaseResult) -> str:
-    """The case's label without what the program chose, which may be another in each job."""
+    """Return the case's label without what the program chose, which may differ in each job."""
     chosen = _chosen(case.params, _first_start(case.trials), case.meaning)
     # Old documents end in "1 streams".
     old = f"{chosen}s" if chosen else ""
@@ -252,7 +256,7 @@ def _chosen(
     start: StartEvent | None,
     meaning: Callable[[str], ParamMeaning],
 ) -> str:
-    """What `best` became, in words; empty where nothing was left to the program."""
+    """Return what `best` became, in words; empty if the program had no choice."""
     if start is None:
         return ""
     left_out = LEFT_TO_LIBC if start.params.get(STORE) == LIBC else frozenset()
@@ -268,7 +272,7 @@ def _first_start(trials: Iterable[TrialRecord]) -> StartEvent | None:
 
 
 def job_exit_code(document: ResultDocument) -> ExitCode:
-    """What a finished job makes of the command's exit code."""
+    """Return the command's exit code for a finished job."""
     verdicts = {case.verdict for case in document.cases}
     failures = {
         trial.failure.exit_code
@@ -279,7 +283,7 @@ def job_exit_code(document: ResultDocument) -> ExitCode:
     if Verdict.INVALID in verdicts or ExitCode.INVALID in failures:
         return ExitCode.INVALID
     if Verdict.FAILED in verdicts:
-        # When nothing else happened, the one cause says more than "a case failed".
+        # If nothing else happened, the single cause says more than "a case failed".
         alone = verdicts == {Verdict.FAILED} and len(failures) == 1
         return ExitCode(failures.pop()) if alone else ExitCode.CASE_FAILED
     if verdicts == {Verdict.SKIPPED}:

@@ -1,4 +1,4 @@
-"""The index of what there is to list of the jobs of a results directory."""
+"""The index of what a listing shows of the jobs in a results directory."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from hostbench.model.summary import JobState, JobSummary, Verdict
 from hostbench.results.ids import job_ids
 
 INDEX = "index.ndjson"
-# What a line that no JobIndex wrote raises.
+# What a line raises that JobIndex did not write.
 DAMAGED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.INTERRUPTED})
 
@@ -25,18 +25,18 @@ class JobIndex:
         self._path = root / INDEX
 
     def note(self, summary: JobSummary) -> None:
-        """Remember how a job stands. Best effort: the journal is what counts."""
+        """Record the state of a job. Best effort: the journal is authoritative."""
         with contextlib.suppress(OSError):
             _append(self._path, [summary])
 
     def summaries(self) -> list[JobSummary]:
-        """All jobs, oldest first; a job that cannot be read is left out."""
+        """Return all jobs, oldest first, without those that cannot be read."""
         known, lines = self._read()
         found = []
         learnt = []
         for job_id in job_ids(self._root):
             summary = known.get(job_id)
-            # A job that was running may have ended without telling the index.
+            # A job that was running may have ended without an entry in the index.
             if summary is None or summary.state not in ENDED:
                 fresh = _fresh_summary(self._root / job_id)
                 if fresh is not None and fresh != summary and fresh.state in ENDED:
@@ -48,22 +48,22 @@ class JobIndex:
         return found
 
     def _read(self) -> tuple[dict[str, JobSummary], int]:
-        """The last word on every job, and how many lines that took."""
+        """Return the last entry of every job, and the number of lines read."""
         known: dict[str, JobSummary] = {}
         try:
             lines = self._path.read_bytes().splitlines()
         except OSError:
             return known, 0
         for line in lines:
-            # A damaged line: the job is asked again.
+            # A damaged line: the job's own files are read again.
             with contextlib.suppress(*DAMAGED):
                 summary = _summary(json.loads(line))
                 known[summary.id] = summary
         return known, len(lines)
 
     def _remember(self, found: list[JobSummary], learnt: list[JobSummary], lines: int) -> None:
-        """Append what was learnt; write the file anew when most of it is outdated."""
-        # A results directory that may only be read is listed all the same.
+        """Append what was learnt; rewrite the file when most of it is outdated."""
+        # A read-only results directory is listed, too.
         with contextlib.suppress(OSError):
             if lines > 2 * len(found) + 100:
                 self._rewrite(summary for summary in found if summary.state in ENDED)
@@ -77,7 +77,7 @@ class JobIndex:
 
 
 def _summary(fields: dict[str, Any]) -> JobSummary:
-    """A line of the index. Raise what is in DAMAGED."""
+    """Return the summary in a line of the index. Raise what is in DAMAGED."""
     verdicts = {Verdict(name): int(count) for name, count in fields["verdicts"].items()}
     finished_unix_s, took_s = fields["finished_unix_s"], fields.get("took_s")
     return JobSummary(
@@ -98,18 +98,18 @@ def _lines(summaries: Iterable[JobSummary]) -> bytes:
 
 
 def _append(path: Path, summaries: Iterable[JobSummary]) -> None:
-    """One write, so that two runs that append at once do not mix their lines."""
+    """Append in a single write, so that two runs at once do not mix their lines."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         os.write(descriptor, _lines(summaries))
-        # That a job runs again must not be forgotten: what has ended is not looked at again.
+        # The index must not lose that a job runs again, because ended jobs are not read again.
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def _fresh_summary(job: Path) -> JobSummary | None:
-    # Most jobs stand in the index, and then their documents need not be understood.
+    # Most jobs are in the index, so their documents need not be parsed.
     from hostbench.results.store import JobDirectory, summary_of
 
     return summary_of(JobDirectory(job))

@@ -1,7 +1,7 @@
 """The journal of a job: one record a line, on disk before the next trial begins.
 
-Its writer holds a lock on it, so a reader can distinguish a job that runs from one whose process
-is gone.
+Its writer holds a lock on it, so a reader can distinguish a running job from one whose process has
+ended.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ LOCK_RETRY_S = 0.02
 
 
 class JournalWriter:
-    """Appends records. A sink; also a context manager that closes the file."""
+    """Appends records. A sink, and a context manager that closes the file."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        """Open and lock it; what is behind its last whole record is cut off (`cut_bytes`).
-        `create`: it begins here, and so may be there without a whole record at most.
+        """Open and lock the journal; cut off what follows its last whole record (`cut_bytes`).
 
-        Raise BusyError when the job is running, ResourceError when the file cannot be written.
+        `create`: a new journal; an existing file may not hold a whole record. Raise BusyError when
+        the job is running, ResourceError when the file cannot be written.
         """
         self._path = path
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -60,7 +60,7 @@ class JournalWriter:
                 if not os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
                     raise FileNotFoundError(errno.ENOENT, "it was removed just now")
                 return
-            # Perhaps another process only checks whether the job is running.
+            # Another process may only be checking whether the job is running.
             time.sleep(LOCK_RETRY_S)
         raise BusyError(
             f"job {self._path.parent.name} is running; wait for its end, or stop it first"
@@ -73,11 +73,11 @@ class JournalWriter:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file and of its lock."""
+        """Close the file and release its lock."""
         os.close(self._descriptor)
 
     def take(self, event: JobEvent) -> None:
-        """Write the record that an event has."""
+        """Write the record of an event, if it has one."""
         if isinstance(event, GateEvent):
             self.append(event.idle)
         elif isinstance(event, TrialEndedEvent):
@@ -86,8 +86,8 @@ class JournalWriter:
             self.append(event.record)
 
     def append(self, record: Record) -> None:
-        """Write one record and wait until it is on disk. Raise ResourceError, and then leaves
-        no part of it behind."""
+        """Write one record and wait until it is on disk. Raise ResourceError, with no part of it
+        left in the file."""
         line = RECORD.dump_json(record) + b"\n"
         try:
             written = 0
@@ -102,7 +102,7 @@ class JournalWriter:
 
 
 def cannot_write(path: Path, error: OSError) -> ResourceError:
-    """The one line for everything that can be wrong with a results directory."""
+    """Return the error, in one line, for a results directory that cannot be written."""
     return ResourceError(
         f"cannot write {path}: {error.strerror}; free space or rights there, "
         "or choose another directory with --results or HOSTBENCH_RESULTS"
@@ -110,8 +110,11 @@ def cannot_write(path: Path, error: OSError) -> ResourceError:
 
 
 def _whole_bytes(content: bytes) -> int:
-    """The size up to the last whole record. Behind it may be one that was being written when its
-    writer was killed or the power failed: a part of it, or zeros in its place. It never counted."""
+    """Return the size up to the last whole record.
+
+    A further record may have been incomplete when its writer was killed or the power failed: a part
+    of it, or zeros in its place. It never counted.
+    """
     end = content.rfind(b"\n") + 1
     last = content.rfind(b"\n", 0, max(end - 1, 0)) + 1
     return end if _is_json(content[last:end]) else last
@@ -126,7 +129,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def cut_sentence(path: Path, cut_bytes: int) -> str:
-    """What is said of a journal that did not end with a whole record."""
+    """Return the message about a journal that does not end with a whole record."""
     return (
         f"the last {plural(cut_bytes, 'byte')} of {path} are no whole record, since its writer was "
         "killed or the power failed: they do not count"
@@ -134,7 +137,7 @@ def cut_sentence(path: Path, cut_bytes: int) -> str:
 
 
 def has_begun(path: Path) -> bool:
-    """Whether this journal holds a whole record: before that nothing of the job counts."""
+    """Whether the journal holds a whole record; without one, nothing of the job counts."""
     try:
         with path.open("rb") as file:
             line = file.readline()
@@ -144,7 +147,7 @@ def has_begun(path: Path) -> bool:
 
 
 def is_being_written(path: Path) -> bool:
-    """Whether some process has this journal open for writing."""
+    """Whether a process has the journal open for writing."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -159,12 +162,14 @@ def is_being_written(path: Path) -> bool:
 
 
 def read_journal(path: Path) -> list[Record]:
-    """All whole records. Raise UsageError for a journal that cannot be read or is damaged."""
+    """Return all whole records. Raise UsageError for a journal that cannot be read or is
+    damaged."""
     return read_with_rest(path)[0]
 
 
 def read_with_rest(path: Path) -> tuple[list[Record], int]:
-    """All whole records, and how many bytes are behind them. Raise UsageError as read_journal."""
+    """Return all whole records, and the number of bytes after them. Raise UsageError as
+    read_journal does."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Files that an option names for a command to write."""
+"""Files that a command writes because an option names them."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ STANDARD_OUTPUT = "-"
 
 
 def check_output(option: str, what: str, target: Path, example: str) -> None:
-    """Refuse a directory, before any work is done for it. `example`: a good file name.
+    """Refuse a directory, before any work is done. `example`: a good file name.
 
     Raise UsageError or ResourceError.
     """
@@ -25,7 +25,7 @@ def check_output(option: str, what: str, target: Path, example: str) -> None:
 
 
 def write_output(option: str, what: str, target: Path, content: bytes) -> None:
-    """A file appears whole or not at all; a device or a pipe is simply written to.
+    """Write a file as a whole or not at all; write directly to a device or a pipe.
 
     Raise ResourceError.
     """

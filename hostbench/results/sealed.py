@@ -1,4 +1,5 @@
-"""Result documents as bytes: their digest, and what is said of bytes that are no sound document."""
+"""Result documents as bytes: their digest, and the errors for bytes that are not a valid
+document."""
 
 import hashlib
 import json
@@ -17,23 +18,23 @@ UNSEALED = (
 
 
 def sealed(document: ResultDocument) -> ResultDocument:
-    """The document with its digest."""
+    """Return the document with its digest."""
     content = document.model_dump(mode="json", exclude={DIGEST})
     return document.model_copy(update={DIGEST: _digest(content)})
 
 
 def _digest(content: dict[str, Any]) -> str:
-    """SHA-256 of the canonical JSON: keys sorted, no spaces, ASCII, floats as Python's repr writes
-    them, the shortest digits that read back as the same number."""
+    """Return the SHA-256 of the canonical JSON: sorted keys, no spaces, ASCII, and floats in
+    Python's repr, the shortest digits that read back as the same number."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
 
 
 def read_document(content: bytes, source: str, remedy: str) -> ResultDocument:
-    """The document that `content` of `source` is. `remedy` is where another one can be had.
+    """Return the document in `content` of `source`. `remedy` says how to get another one.
 
-    Raise UsageError for one that is cut short, of an unknown schema, or changed since it was
-    written. Documents of schema 1 have no digest: of them a change cannot be seen.
+    Raise UsageError for a document that is cut short, has an unknown schema, or was changed since
+    it was written. Documents of schema 1 have no digest, so a change in them is not detected.
     """
     checked_json(content, source, remedy)
     try:
@@ -43,7 +44,7 @@ def read_document(content: bytes, source: str, remedy: str) -> ResultDocument:
 
 
 def checked_json(content: bytes, source: str, remedy: str) -> dict[str, Any]:
-    """The same as JSON, its digest checked and its models not."""
+    """Return the document as JSON, with its digest checked but not its models."""
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError):
@@ -71,7 +72,7 @@ def checked_json(content: bytes, source: str, remedy: str) -> dict[str, Any]:
 
 
 def not_a_document(error: ValidationError, source: str, remedy: str) -> UsageError:
-    """What is said of JSON that no ResultDocument can be."""
+    """Return the error for JSON that cannot be a ResultDocument."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     return UsageError(f"{source} is not a result document: {where}: {first['msg']}; {remedy}")

@@ -1,4 +1,4 @@
-"""The results directory: one directory a job, and an index of them."""
+"""The results directory: one directory for each job, and an index."""
 
 import contextlib
 import dataclasses
@@ -33,26 +33,27 @@ from hostbench.results.sealed import read_document, sealed
 JOURNAL, DOCUMENT, CSV = "journal.ndjson", "result.json", "result.csv"
 REPORT = "report.html"
 LATEST = "latest"
-# Of one trial with its events, of each thread in it and of each of its samples, in journal and
-# document together; generous, so that a job does not begin what it cannot store.
+# The bytes of a trial with its events, of each of its threads and of each of its samples, in
+# journal and document together. The values are generous, so that a job does not start what it
+# cannot store.
 TRIAL_BYTES = 24_000
 THREAD_BYTES = 800
 SAMPLE_BYTES = 600
-# With what it printed, of which the supervisor keeps 32 KiB, in journal and document.
+# With its output, of which the supervisor keeps 32 KiB, in journal and document.
 PEER_TRIAL_BYTES = 160_000
 HEADER_BYTES = 200_000
 TAIL_BYTES = 4096
 
 
 def rebuild_remedy(directory: Path) -> str:
-    """How to have a job again whose document cannot be read."""
+    """Return how to recover a job whose document cannot be read."""
     if not has_begun(directory / JOURNAL):
         return "take the file that hostbench wrote, or measure again: no journal is beside it"
     return f"build it again from its journal with: {resume_command(directory)}"
 
 
 def resume_command(directory: Path) -> str:
-    """What goes on with a job, wherever it is kept."""
+    """Return the command that continues a job, wherever it is stored."""
     elsewhere = directory.absolute().parent != results_directory(None).absolute()
     where = f" --results {directory.parent}" if elsewhere else ""
     return f"hostbench run --resume {directory.name}{where}"
@@ -70,25 +71,26 @@ class JobDirectory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether its journal says anything."""
+        """Whether its journal holds a whole record."""
         return has_begun(self.journal)
 
     def progress(self) -> Progress:
-        """Where the job stands, from its journal."""
+        """Return the job's progress, from its journal."""
         records, cut_bytes = read_with_rest(self.journal)
         cut = cut_sentence(self.journal, cut_bytes) if cut_bytes else None
         return dataclasses.replace(replay(records), cut=cut)
 
     def state_unless_ended(self) -> JobState:
-        """The state of a job whose journal does not say how it ended."""
+        """Return the state of a job whose journal does not record its end."""
         running = is_being_written(self.journal)
         return JobState.RUNNING if running else JobState.INTERRUPTED
 
     def load(self) -> ResultDocument:
-        """The stored document, or what the journal of an unfinished job says so far.
+        """Return the stored document, or for an unfinished job the document from its journal so
+        far.
 
-        Raise UsageError for a document that is cut short, of an unknown schema, or changed since
-        it was written.
+        Raise UsageError for a document that is cut short, has an unknown schema, or was changed
+        since it was written.
         """
         stored = self._stored()
         return stored or sealed(assemble(self.progress(), self.state_unless_ended()))
@@ -104,8 +106,8 @@ class JobDirectory:
         return read_document(content, str(self.document), rebuild)
 
     def store(self, document: ResultDocument) -> ResultDocument:
-        """Write result.json, then result.csv; each appears whole or not at all. Return the
-        document with its digest."""
+        """Write result.json, then result.csv, each as a whole or not at all. Return the document
+        with its digest."""
         document = sealed(document)
         is_first = not self.document.exists()
         text = document.model_dump_json(indent=1) + "\n"
@@ -113,7 +115,7 @@ class JobDirectory:
             try:
                 write_whole(path, content.encode())
             except OSError as error:
-                # A first document without its table would look final, and the job ends as failed.
+                # A first document without its table would look final while the job ends as failed.
                 if is_first:
                     with contextlib.suppress(ResourceError):
                         self.unstore()
@@ -121,33 +123,34 @@ class JobDirectory:
         return document
 
     def unstore(self) -> None:
-        """Remove what would look final while the job is being measured again."""
+        """Remove the files that would look final while the job is measured again."""
         for path in (self.document, self.path / CSV, self.report):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise cannot_write(path, error) from None
-        # A result that came back after a power cut would hide what the journal has since.
+        # A result that reappeared after a power failure would hide what the journal has since
+        # gained.
         self.sync()
 
     def sync(self) -> None:
-        """Make which files it has as durable as their content. Raise ResourceError."""
+        """Make the directory's list of files as durable as their content. Raise ResourceError."""
         try:
             sync_directory(self.path)
         except OSError as error:
             raise cannot_write(self.path, error) from None
 
     def discard(self) -> None:
-        """Remove the directory of a job that never began, unless another process has put a file
+        """Remove the directory of a job that never began, unless another process has created a file
         there."""
         with contextlib.suppress(OSError):
             self.path.rmdir()
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """A temporary file in the same directory, synced, renamed, and the directory synced. Raise
-    OSError, and then leaves nothing behind."""
-    # Containers share their process ids, threads theirs.
+    """Write a temporary file in the same directory, sync and rename it, and sync the directory.
+    Raise OSError, with nothing left behind."""
+    # Process ids of containers, and threads, are not unique.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -172,7 +175,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _make_durable(path: Path) -> None:
-    """Make a directory with its parents, where they are missing. Raise OSError."""
+    """Create a directory and its missing parents. Raise OSError."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for one in missing:
@@ -186,8 +189,11 @@ class ResultsStore:
         self.root = root
 
     def create(self, suite: str, needed_bytes: int, job_id: str | None = None) -> JobDirectory:
-        """A new job's directory, called `job_id` where that was given out before: then it may be
-        there already. Raise ResourceError when it cannot be made or has no room."""
+        """Create a new job's directory and return it. Raise ResourceError when that fails or there
+        is no room.
+
+        `job_id`: an id that was given out earlier; its directory may already exist.
+        """
         try:
             _make_durable(self.root)
             if (shortage := self.shortage(needed_bytes)) is not None:
@@ -197,7 +203,7 @@ class ResultsStore:
             raise cannot_write(self.root, error) from None
 
     def shortage(self, needed_bytes: int) -> str | None:
-        """Why a job has no room, and the remedy; None: it has. Raise OSError."""
+        """Return why a job has no room, with the remedy; None: it has. Raise OSError."""
         space = os.statvfs(self.root)
         left_bytes = space.f_bavail * space.f_frsize
         if left_bytes >= needed_bytes:
@@ -219,11 +225,12 @@ class ResultsStore:
         return JobDirectory(path)
 
     def ids(self) -> list[str]:
-        """The ids of all jobs, oldest first."""
+        """Return the ids of all jobs, oldest first."""
         return job_ids(self.root)
 
     def job(self, job_id: str) -> JobDirectory:
-        """The job called `job_id`, or the latest. Raise UsageError naming the nearest."""
+        """Return the job with this id, or the latest. Raise UsageError, which names the nearest
+        id."""
         ids = self.ids()
         if job_id == LATEST and ids:
             return JobDirectory(self.root / ids[-1])
@@ -241,7 +248,7 @@ class ResultsStore:
 
 
 def needed_bytes(plan: Plan) -> int:
-    """What a job may need at most in its directory."""
+    """Return the most bytes that a job may need in its directory."""
     needed = HEADER_BYTES
     for case in plan.cases:
         duration_s, interval_s = case.params.get("duration_s"), case.params.get("sample_interval_s")
@@ -256,9 +263,9 @@ def needed_bytes(plan: Plan) -> int:
 
 
 def summary_of(job: JobDirectory) -> JobSummary | None:
-    """How a job stands, from its own files; None when they do not say.
+    """Return a job's summary from its own files, or None when they do not have it.
 
-    The last record of a job that ended holds its summary: no need to read the rest.
+    The last record of an ended job holds its summary, so the rest is not read.
     """
     ended = _last_record(job.journal)
     if ended is not None:
@@ -274,7 +281,7 @@ def summary_of(job: JobDirectory) -> JobSummary | None:
 
 
 def _last_record(journal: Path) -> StateRecord | None:
-    """The last record of a journal when it says how the job ended."""
+    """Return the last record of a journal if it records the job's end."""
     with contextlib.suppress(OSError, ValidationError):
         with journal.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""The test of a setting on this host: blocks of A B B A, until they decide."""
+"""The test of a setting on this host: blocks of A B B A until the result is clear."""
 
 import contextlib
 import itertools
@@ -44,11 +44,12 @@ from hostbench.run.session import Setup
 
 ORDERS = ("abba", "baab")
 TRIALS_A_BLOCK = 4
-# A block in which a trial was disturbed is measured again at once, so often at most, and so many of
-# a run: on a host that is always busy it would never end.
+# If a trial of a block was disturbed, the block is measured again at once: a block at most
+# ATTEMPTS_MOST times, and at most REPEATED_MOST repetitions in a run. Otherwise the run would never
+# end on a busy host.
 ATTEMPTS_MOST = 3
 REPEATED_MOST = 12
-# For the estimate: it is blocks that end the test.
+# For the estimate of the time: the blocks end the test, not a time limit.
 UNBOUNDED_S = 30 * 86400.0
 
 SideName = Literal["a", "b"]
@@ -56,8 +57,8 @@ SideName = Literal["a", "b"]
 
 @dataclass(frozen=True)
 class Setting:
-    """What one side sets: parameters of the workload, variables of the environment of its trials,
-    and a command that is run before each of them."""
+    """What one side sets: parameters of the workload, environment variables of its trials, and a
+    command that runs before each of them."""
 
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -66,8 +67,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class SettingRequest:
-    """What to test. `params` are those of both sides. `restore` and `command_timeout_s` are for the
-    sides' commands. `margin`: see Change; None: what the subsystem's figures reach."""
+    """What to test.
+
+    `params` belong to both sides. `restore` and `command_timeout_s` belong to the sides' commands.
+    `margin`: see Change; None: what the subsystem's figures reach.
+    """
 
     workload: str
     params: Mapping[str, ParamValue]
@@ -89,10 +93,10 @@ class SettingRequest:
 def run_setting_test(
     request: SettingRequest, interrupt: Interrupt, audience: Audience
 ) -> SettingTest:
-    """Measure both settings in turn until it is decided whether they differ. Whatever happens, the
-    restore command was run before this is left.
+    """Measure both settings in turn until it is clear whether they differ.
 
-    Raise HostbenchError, also where a trial has no figure at all: it failed, or cannot run here.
+    Whatever happens, the restore command runs before this function returns or raises. Raise
+    HostbenchError, also where a trial has no figure because it failed or cannot run here.
     """
     setup, programs = set_up(_suite(request))
     if (between := first_between_hosts(setup.plan.cases)) is not None:
@@ -135,7 +139,7 @@ def run_setting_test(
 
 
 class _Gate:
-    """Remembers what the idle gate said."""
+    """Remembers the idle gate's answer."""
 
     idle: bool | None = None
 
@@ -145,7 +149,7 @@ class _Gate:
 
 
 def _suite(request: SettingRequest) -> Suite:
-    """Both sides as cases: one, if they have the same parameters."""
+    """Return the suite of both sides: one case if they have the same parameters, else two."""
     params = [{**request.params, **side.params} for side in request.sides.values()]
     trials = TRIALS_A_BLOCK // len({tuple(sorted(one.items())) for one in params})
     idle = AD_HOC_IDLE
@@ -166,8 +170,8 @@ def _suite(request: SettingRequest) -> Suite:
 def _commands(
     request: SettingRequest, interrupt: Interrupt, lock: int
 ) -> contextlib.AbstractContextManager[SettingCommands | None]:
-    """What runs the sides' commands, where there are any. The host stays locked until the setting
-    is restored."""
+    """Return the runner of the sides' commands, or a context of None if there are none. The host
+    stays locked until the setting is restored."""
     commands = {name: side.command for name, side in request.sides.items() if side.command}
     if not commands:
         return contextlib.nullcontext()
@@ -186,7 +190,7 @@ def _not_restored(commands: SettingCommands | None) -> str | None:
 
 
 def _restored(commands: SettingCommands | None, error: HostbenchError) -> None:
-    """Restore the setting after an error, and add to it what went wrong with that."""
+    """Restore the setting after an error; add to the error what went wrong with that."""
     problem = _not_restored(commands)
     if problem is not None:
         error.add(problem)
@@ -195,7 +199,7 @@ def _restored(commands: SettingCommands | None, error: HostbenchError) -> None:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """These variables in the environment that programs inherit."""
+    """Set these variables in the environment that programs inherit, and reset them afterwards."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -240,7 +244,7 @@ class _Test:
         self._began_unix_s = time.time()
 
     def run(self) -> None:
-        """Measure block after block until they decide, or there are enough."""
+        """Measure block after block until the result is clear or the most blocks are reached."""
         is_over = False
         while not is_over:
             block = self._block()
@@ -248,7 +252,7 @@ class _Test:
             self._say(block)
 
     def _block(self) -> Block:
-        """One block, measured again where trials in it were disturbed."""
+        """Measure one block; measure it again where trials were disturbed."""
         number = self.judge.count
         attempts: list[list[SettingTrial]] = []
         while True:
@@ -281,7 +285,7 @@ class _Test:
             raise _no_trial(side, case, record)
         is_clean = record.verdict is Verdict.CLEAN
         delivered = delivered_value(record, self._primary)
-        # Without slices nothing tells what was taken from a disturbed trial.
+        # Without slices it is unknown what others took from a disturbed trial.
         if not (is_clean or (record.verdict is Verdict.DISTURBED and self._has_slices)):
             delivered = None
         undisturbed = record.value if is_clean and has_clean_slices(record) else None
@@ -302,7 +306,7 @@ class _Test:
         self._audience.say(f"block {self.judge.count}: {text}")
 
     def result(self, idle: bool | None, not_restored: str | None) -> SettingTest:
-        """What the blocks say."""
+        """Return the result of the blocks so far."""
         figures = self.judge.figures()
         word = summed_up(one.word for one in figures.values()) if figures else Word.UNDECIDED
         sides = {
@@ -335,7 +339,7 @@ class _Test:
         )
 
     def _why_none(self, kind: FigureKind) -> str:
-        """Why no block has a figure of one kind."""
+        """Return why no block has a figure of this kind."""
         lacking = [trial for trial in self._trials if getattr(trial, kind) is None]
         counts = Counter(trial.side for trial in lacking)
         of = " and ".join(
@@ -351,7 +355,8 @@ class _Test:
 def block_figure(
     attempts: Sequence[Sequence[SettingTrial]], kind: FigureKind
 ) -> BlockFigure | None:
-    """One figure of a block, from those attempts of which all trials have it."""
+    """Return one figure of a block, from the attempts in which all trials have it; None if there is
+    no such attempt."""
     logs: dict[SideName, list[float]] = {"a": [], "b": []}
     for attempt in attempts:
         values = [(trial.side, getattr(trial, kind)) for trial in attempt]
@@ -374,5 +379,5 @@ def _no_trial(side: SideName, case: PlannedCase, record: TrialRecord) -> Hostben
 
 
 def _positive(value: float | None) -> float | None:
-    """Ratios of what is not above 0 say nothing."""
+    """Return the value, or None if it is not above 0: ratios of such values mean nothing."""
     return value if value is not None and value > 0 else None

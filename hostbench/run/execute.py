@@ -1,4 +1,4 @@
-"""Runs a plan: idle gate, trials and those of peers, repeats, sinks."""
+"""Run a plan: idle gate, trials of ours and of peers, repeats, sinks."""
 
 import contextlib
 import math
@@ -56,23 +56,23 @@ from hostbench.programs.subsystem import peers_of
 from hostbench.results.document import Progress, measured_cases
 
 FAR_CPUS = "far_cpus"
-# Why a case was skipped for which the suite's max_time_ratio left no time.
+# The code of a case that was skipped because the suite's max_time_ratio left no time.
 NO_TIME = "no_time"
 
 
 class HostLimits:
-    """The limits of this host, trial by trial: their factors are partly measured by the trial."""
+    """The limits of this host for each trial: the trial itself measures some of their factors."""
 
     def __init__(self, host: HostInventory, subsystems: Iterable[str]) -> None:
         """Raise UsageError for a subsystem that is not installed."""
         self._host = host
         self._subsystems = {name: find_subsystem(name) for name in subsystems}
-        # Before the first trial, not between two of them.
+        # Load them before the first trial, not between two of them.
         for one in self._subsystems.values():
             one.load()
 
     def of(self, subsystem: str, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
-        """The limits of one trial by metric; empty where the subsystem knows none."""
+        """Return the limits of one trial by metric; empty where the subsystem has none."""
         return self._subsystems[subsystem].limits(self._host, start, end)
 
 
@@ -113,7 +113,8 @@ class Execution:
         )
 
     def run(self, before: Progress) -> None:
-        """Measure every case that is not done in `before`; trials that it has of others count.
+        """Measure every case that is not done in `before`. The trials that it has of other cases
+        count.
 
         Raise Interrupted, NotIdleError (policy `fail`), or what a sink raises.
         """
@@ -129,7 +130,7 @@ class Execution:
             self._run_rounds(in_turn, everyone, idle)
 
     def _gated_groups(self) -> list[list[PlannedCase]]:
-        """The cases that one question to the idle gate speaks for."""
+        """Return the groups of cases that share one answer of the idle gate."""
         per = self._plan.suite.idle.per
         if per == "suite":
             return [list(self._plan.cases)]
@@ -140,7 +141,7 @@ class Execution:
             sink.take(event)
 
     def pass_gate(self, cases: tuple[str, ...]) -> IdleRecord:
-        """What the idle gate says on behalf of `cases`. Raise NotIdleError (policy `fail`)."""
+        """Return the idle gate's record for `cases`. Raise NotIdleError (policy `fail`)."""
         idle = self._gate.ask(cases)
         self._publish(GateEvent(idle=idle))
         if idle.idle is False and idle.policy == "fail":
@@ -158,8 +159,11 @@ class Execution:
     def _run_rounds(
         self, group: Sequence["CaseInTurn"], everyone: MeasuredCases, idle: IdleRecord | None
     ) -> None:
-        """Run one trial of each case in turn, until each has enough: the trials of a case then lie
-        as far apart as its figure may drift, at no extra time. `everyone`: all cases of the job."""
+        """Run one trial of each case in turn, until each case has enough.
+
+        The trials of a case are then spread as far over time as its figure may drift, at no extra
+        time. `everyone`: all cases of the job.
+        """
         left = [one for one in group if not self._is_done(one, everyone, idle)]
         while left:
             for one in left:
@@ -172,15 +176,19 @@ class Execution:
             left = [one for one in left if not one.is_done]
 
     def _has_time(self, case: PlannedCase) -> bool:
-        """Whether a further trial of a case would end in time. One that is planned to take none, as
-        where there is no GPU, says its own reason at once."""
+        """Whether a further trial of a case would end in time.
+
+        A case without planned time, such as one that needs a missing GPU, always gets its turn: it
+        reports its own reason at once.
+        """
         trial_s = self._plan.trial_time_s(case) or 0.0
         return trial_s == 0 or time.monotonic() + trial_s <= self._until_s
 
     def _end_early(
         self, one: "CaseInTurn", everyone: MeasuredCases, idle: IdleRecord | None
     ) -> None:
-        """Publish the record of a case that no time is left for; one without a trial is skipped."""
+        """Publish the record of a case for which no time is left. A case without a trial is
+        skipped."""
         case, stopped = one.measured.case, StopReason.MAX_TIME
         if not one.measured.trials:
             stopped = StopReason.SKIPPED
@@ -197,17 +205,18 @@ class Execution:
         self._publish(CaseEndedEvent(record=record))
 
     def _run_turn(self, one: "CaseInTurn", everyone: MeasuredCases) -> None:
-        """Run a trial of a case, and one of each of its peers."""
+        """Run a trial of a case, and one trial of each of its peers."""
         case = one.measured.case
         trial = self.run_trial(case, one.measured.trials)
         everyone.add_trial(one.measured, trial)
         if trial.end is not None:
-            # While the machine was suspended nothing could be measured.
+            # While the machine was suspended, nothing could be measured, so that time does not
+            # count.
             self._until_s += trial.end.disturbance.stopped_s or 0.0
         one.peers.extend(self._run_peers(case, trial, one.given_up))
 
     def _is_done(self, one: "CaseInTurn", everyone: MeasuredCases, idle: IdleRecord | None) -> bool:
-        """Publish the record of a case that needs no further trial; return whether it is one."""
+        """Return whether a case needs no further trial; if so, publish its record."""
         others = everyone.others_of(one.measured)
         stopped = stop_reason(one.measured, others)
         if stopped is None:
@@ -217,7 +226,7 @@ class Execution:
         return True
 
     def run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
-        """Run the next trial of a case, after the trials `before` of it. Raise Interrupted."""
+        """Run the next trial of a case, after its trials in `before`. Raise Interrupted."""
         self._interrupt.check()
         self._publish(TrialBeginsEvent(case=case.case, index=len(before), tool=OWN_TOOL))
         record = self._run_trial(case, before)
@@ -235,8 +244,10 @@ class Execution:
     def _run_peers(
         self, case: PlannedCase, ours: TrialRecord, given_up: set[str]
     ) -> Iterator[TrialRecord]:
-        """One trial of each peer, right after ours. `given_up` gathers those that had no figure:
-        they would have none the next time either."""
+        """Run one trial of each peer right after ours.
+
+        `given_up` collects the peers without a figure: they would have none the next time, either.
+        """
         if ours.value is None or ours.index >= peer_pairs(case):
             return
         for turn in peer_turns(case, ours, primary_metric(self._metrics[case.workload])):
@@ -254,11 +265,12 @@ class Execution:
     def _measured(
         self, case: PlannedCase, index: int, trial: Trial
     ) -> tuple[TrialRecord, TrialFailed | None]:
-        """The record of a trial, not judged yet, and why it has no end, None where it has one."""
+        """Run a trial and return its record, not yet judged, and the failure that ended it, or None
+        if it did not fail."""
         time_unix_s, started_s = time.time(), time.monotonic()
         events: list[TrialEvent] = []
         failure: TrialFailed | None = None
-        # Closed in any case: nothing of a trial runs on when this is left by an exception.
+        # Closed in any case, so that no part of a trial runs on after an exception.
         with contextlib.closing(self._transport.run(trial)) as stream:
             try:
                 for event in stream:
@@ -303,8 +315,8 @@ class Execution:
 
 @dataclass(slots=True)
 class CaseInTurn:
-    """A case among those that are measured in turn, the trials of its peers so far, the tools that
-    had no figure, and whether it needs no further trial."""
+    """A case among those that are measured in turn: the trials of its peers so far, the tools
+    without a figure, and whether it needs no further trial."""
 
     measured: Measured
     peers: list[TrialRecord]
@@ -322,12 +334,13 @@ class PeerTurn:
     limit: Limit | None
 
     def judged(self, record: TrialRecord) -> TrialRecord:
-        """What the trial is worth."""
+        """Return the trial's record with its verdict."""
         return judged_peer_trial(record, self.peer, self.beside, self.limit)
 
 
 def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterator[PeerTurn]:
-    """The peers of `case` after `ours`, which has a figure, with the parameters it resolved."""
+    """Yield the peers of `case` to run after `ours`, with the parameters that `ours` resolved.
+    `ours` must have a figure."""
     assert ours.start is not None and ours.end is not None and ours.value is not None
     subsystem, workload = split_workload(case.workload)
     params = {
@@ -358,14 +371,18 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
 
 
 def _far_cpus(start: StartEvent) -> tuple[int, ...]:
-    """Where the far end ran: between two hosts by its own word, else as the near end placed it."""
+    """Return the CPUs of the far end: between two hosts, as the far end reports them; else where
+    the near end placed it."""
     param = start.params.get(FAR_CPUS)
     return cpu_list(start.facts.get(FAR_CPUS)) or (param if isinstance(param, tuple) else ())
 
 
 def _limit(ours: TrialRecord, peer: Peer, primary: Metric) -> Limit | None:
-    """What bounds our primary metric bounds a whole-run mean of the same quantity too; a peer's
-    time is held against no limit."""
+    """Return the limit of a peer's figure, or None.
+
+    What limits our primary metric also limits a whole-run mean of the same quantity. A peer's time
+    has no limit.
+    """
     if peer.metric is None or primary.direction == "lower":
         return None
     limit = ours.limits.get(peer.metric) or ours.limits.get(primary.name)

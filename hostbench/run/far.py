@@ -1,4 +1,5 @@
-"""What `hostbench run` needs of a far host. Of its own, since it takes time to import."""
+"""What `hostbench run` needs for a far host. A module of its own, because it takes time to
+import."""
 
 from collections.abc import Callable
 
@@ -14,12 +15,13 @@ from hostbench.remote.far_options import FarOptions
 from hostbench.remote.far_session import FarTransport
 from hostbench.run.session import Apparatus
 
-# A job of the stack on the far host, or another run, may take so long between two of our trials.
+# Between two of our trials, a job of the stack or another run may hold the far host for this long.
 BUSY_S_LEAST = 600.0
 
 
 def connect_far_host(options: FarOptions, interrupt: Interrupt) -> FarHost:
-    """The far host. Raise what `meet` does; its connections last as long as this process."""
+    """Return the far host. Raise what `meet` raises; its connections last as long as this
+    process."""
     try:
         service = RemoteService(options.url, options.key, options.ca_file)
     except httpx.InvalidURL as error:
@@ -38,8 +40,11 @@ def apparatus_with(
     say: Callable[[str], None],
     wait_s: float,
 ) -> Apparatus:
-    """That of a job with a far host; `local` gets what can interrupt its trials. `say` hears
-    once who else holds it, for `wait_s` or BUSY_S_LEAST at most, whichever is longer."""
+    """Return the apparatus of a job with a far host.
+
+    `local` makes the transport from what can interrupt its trials. `say` reports each other holder
+    of the far host once. A trial waits for `wait_s` or BUSY_S_LEAST, whichever is longer.
+    """
     shown_details: set[str] = set()
 
     def waits(detail: str) -> None:
@@ -47,7 +52,7 @@ def apparatus_with(
             shown_details.add(detail)
             say(f"waiting for far host {far.name}: {detail}")
 
-    # Without a fence: a run by hand takes a host from no other job.
+    # Without a fence: a run by hand takes the host from no other job.
     transport = FarTransport(
         local,
         far,

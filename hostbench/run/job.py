@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class Audience(Sink, Protocol):
-    """A sink of people who watch the job."""
+    """A sink for people who watch the job."""
 
     def say(self, text: str) -> None:
-        """One line for people."""
+        """Show one line to people."""
         ...
 
 
@@ -65,7 +65,7 @@ class JobRunner:
         wait_s: float,
         far: FarOptions | None = None,
     ) -> None:
-        """`wait_s` is how long to wait for another run on this host to end, or on the far one."""
+        """`wait_s` is how long to wait until another run on this host, or on the far host, ends."""
         self._store = store
         self._index = JobIndex(store.root)
         self._interrupt = interrupt
@@ -87,8 +87,11 @@ class JobRunner:
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
 
     def plan(self, suite: Suite) -> Plan:
-        """The plan of a suite with the time of all its cases, for which those of a fixed work are
-        run for a moment; nothing is kept. Raise HostbenchError."""
+        """Return the plan of a suite with the time of all its cases.
+
+        Cases of a fixed work run for a moment to find their time; nothing of that is kept. Raise
+        HostbenchError.
+        """
         setup, programs = self._set_up(suite)
         if not self._say_timing(setup):
             return setup.plan
@@ -103,7 +106,7 @@ class JobRunner:
             return timed(setup.plan, setup.tables, apparatus.transport)
 
     def _say_timing(self, setup: Setup, kept: Sequence[str] = ()) -> int:
-        """Say how many cases are run for a moment first."""
+        """Report how many cases first run for a moment; return their number."""
         count = len(setup.untimed(kept))
         if count:
             self._audience.say(
@@ -113,7 +116,7 @@ class JobRunner:
         return count
 
     def _set_up(self, suite: Suite) -> tuple[Setup, dict[str, Program]]:
-        """`set_up`, and the far host where cases may have their far ends there."""
+        """Call `set_up`, and connect to the far host where cases may have their far ends there."""
         options = self._far_options
         setup, programs = set_up(suite, far_host=options is not None)
         between = first_between_hosts(setup.plan.cases)
@@ -138,7 +141,7 @@ class JobRunner:
         return dataclasses.replace(setup, far_host=self._far.record), programs
 
     def resume(self, job_id: str) -> ResultDocument:
-        """Take up a job where it stopped; one that has ended well is only assembled again.
+        """Continue a job where it stopped; for a job that succeeded, only write its document again.
 
         Raise HostbenchError.
         """
@@ -165,8 +168,11 @@ class JobRunner:
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
 
     def _set_up_again(self, job_id: str, before: SessionRecord) -> tuple[Setup, dict[str, Program]]:
-        """`_set_up` of a job's next session. Raise UsageError where the job had a far host and is
-        to have none, or the other way round: the cases would be others, and its figures lost."""
+        """Call `_set_up` for a job's next session.
+
+        Raise UsageError if the job had a far host and now has none, or the other way round: its
+        cases would change and its figures would be lost.
+        """
         far = before.far_host
         if far is not None and self._far_options is None:
             raise UsageError(

@@ -1,5 +1,8 @@
-"""The local transport: a trial is a child process on this host, and a session is handed to it by a
-file in memory that it inherits: a command line would show the token to all users of the host."""
+"""The local transport: a trial is a child process on this host.
+
+A trial inherits its session as a file in memory. On a command line, all users of the host could
+read the token.
+"""
 
 import contextlib
 import os
@@ -23,16 +26,16 @@ from hostbench.programs.peer_trial import LocalPeers
 from hostbench.programs.program import Program
 from hostbench.programs.stream import EventStream
 
-# The parameter of scope host that takes the descriptor of a session's file.
+# The parameter of scope host for the descriptor of a session's file.
 SESSION_PARAM = "session_fd"
 
 
 class LocalTransport:
-    """Runs trials with the programs of this host, and those of its peers.
+    """Runs trials with the programs of this host, and with those of its peers.
 
     The programs inherit the lock's descriptor, so the host stays locked as long as one of them
-    lives, whatever becomes of this process. Those that work on a file inherit it too, so that it is
-    filled once a job and needs no name.
+    lives, even if this process ends. Programs that work on a file inherit that, too: it is filled
+    once per job and needs no name.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class LocalTransport:
         lock_descriptor: int | None,
         scratch: Scratch | None = None,
     ) -> None:
-        """`scratch` None: each trial of a program that works on a file makes its own."""
+        """If `scratch` is None, each trial of a program that works on a file makes its own."""
         self._programs = programs
         self._scratch = scratch
         self._interrupt = interrupt
@@ -83,8 +86,10 @@ class LocalTransport:
             yield others.taken()
 
     def _descriptors(self, trial: Trial, lent: contextlib.ExitStack) -> dict[str, int]:
-        """What the program inherits by the parameter that takes it; `lent` holds what is the
-        trial's own. Raise TrialFailed or ResourceError."""
+        """Return the descriptors that the program inherits, by the parameter that takes them.
+
+        `lent` closes those that belong to this trial alone. Raise TrialFailed or ResourceError.
+        """
         descriptors = {}
         scratch_fd = self._scratch_fd(trial)
         if scratch_fd is not None:
@@ -95,7 +100,7 @@ class LocalTransport:
         return descriptors
 
     def _scratch_fd(self, trial: Trial) -> int | None:
-        """The file that the trial works on; None: on none. Raise TrialFailed."""
+        """Return the file that the trial works on, or None if it needs none. Raise TrialFailed."""
         if self._scratch is None or not self._takes_scratch(trial):
             return None
         try:
@@ -104,8 +109,8 @@ class LocalTransport:
             raise TrialFailed("scratch", error.message, ExitCode.RESOURCE) from None
 
     def _lent_fd(self, trial: Trial) -> int | None:
-        """The file that a peer measures in: the one that a trial of ours has filled, never a new
-        one, of which it would measure the holes."""
+        """Return the file that a peer measures in: one that a trial of ours has filled. In a new
+        file it would measure holes."""
         if self._scratch is None or not self._takes_scratch(trial):
             return None
         return self._scratch.opened
@@ -116,13 +121,14 @@ class LocalTransport:
 
 
 def command_line(workload: str, params: Mapping[str, ParamValue]) -> list[str]:
-    """The arguments of one call, as docs/kernel-protocol.md says."""
+    """Return the arguments of one call, as in docs/kernel-protocol.md."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in params.items()]
     return [workload, *options]
 
 
 def _check_unchanged(program: Program) -> None:
-    """A program that was built again in the middle of a job is not the one the result names."""
+    """Raise TrialFailed if a program was built again during a job: it is not the program that the
+    result names."""
     try:
         now = program.fingerprint_of(program.path.stat())
     except OSError:
@@ -148,15 +154,14 @@ def takes_session(workload: Workload | None) -> bool:
 
 
 def session_text(place: SessionPlace) -> str:
-    """What stands in the file: a line each."""
+    """Return the content of the file: one line for each value."""
     lines = {"address": place.address, "port": place.port, "token": place.token}
     return "".join(f"{name}={value}\n" for name, value in lines.items() if value is not None)
 
 
 @contextlib.contextmanager
 def text_descriptor(name: str, text: str) -> Iterator[int]:
-    """A file without a name in any directory that holds `text`, at its beginning. Raise
-    ResourceError."""
+    """Open a nameless file that holds `text`, positioned at its beginning. Raise ResourceError."""
     try:
         descriptor = os.memfd_create(name)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which cases of an interrupted job still count when it is taken up again."""
+"""Which cases of an interrupted job still count when it is resumed."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from hostbench.model.result import (
 from hostbench.plan.workloads import is_between_hosts
 from hostbench.results.document import Progress
 
-# A skipped case was answered; a failed one may succeed now.
+# A skipped case has its answer; a failed one may succeed now.
 COMPLETE = frozenset(
     {
         StopReason.TARGET_REACHED,
@@ -27,8 +27,8 @@ COMPLETE = frozenset(
 
 @dataclass(frozen=True)
 class Resumption:
-    """The cases that are kept, those whose trials count and that need more, and why each of the
-    others is measured again."""
+    """The cases that are kept, those that need more trials in addition to the ones they have, and
+    the reason why each other case is measured again."""
 
     kept: tuple[str, ...]
     continued: tuple[str, ...]
@@ -48,7 +48,7 @@ class Resumption:
 
 
 def resumption(before: Progress, now: SessionRecord) -> Resumption:
-    """What an earlier session measured that the present one, with its versions, may keep."""
+    """Return what the present session may keep of an earlier one, given the versions of both."""
     kept, continued, again = [], [], {}
     earlier = {case.case: case for case in before.session.cases}
     for case in now.cases:
@@ -65,7 +65,7 @@ def resumption(before: Progress, now: SessionRecord) -> Resumption:
 def _why_again(
     before: Progress, now: SessionRecord, planned: PlannedCase | None, case: PlannedCase
 ) -> str | None:
-    """`planned`: the case as it was before."""
+    """Return why a case is measured again, or None. `planned`: the case in the earlier session."""
     done, trials = before.done.get(case.case), before.trials.get(case.case)
     if done is None and not trials:
         return "not finished"

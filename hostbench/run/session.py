@@ -39,7 +39,7 @@ from hostbench.run.timing import timed, untimed
 
 @dataclass(frozen=True)
 class Setup:
-    """What is measured with what, before anything is; tables by subsystem."""
+    """What a session measures and what it measures with; tables by subsystem."""
 
     plan: Plan
     tables: Mapping[str, Table]
@@ -49,11 +49,11 @@ class Setup:
 
     @property
     def metrics(self) -> dict[str, tuple[Metric, ...]]:
-        """The metrics of every workload that occurs."""
+        """The metrics of every workload in the plan."""
         return metrics_of(self.plan.cases, self.tables)
 
     def plan_event(self, kept: Sequence[str] = ()) -> PlanEvent:
-        """The event with the plan of what is measured next."""
+        """Return the event with the plan of what is measured next."""
         return PlanEvent(
             cases=list(self.plan.cases),
             metrics=self.metrics,
@@ -63,8 +63,8 @@ class Setup:
 
     @property
     def sensitivities(self) -> dict[str, Sensitivity]:
-        """What of a busy host changes the figures of a workload, by full name. A team's threads
-        work on memory that all share, whatever its subsystem says."""
+        """What on a busy host changes the figures of a workload, by full name. A team's threads
+        share memory, so all of a team's workloads depend on the whole host."""
         return {
             f"{name}.{workload.name}": Sensitivity.HOST
             if workload.kind == "team"
@@ -74,13 +74,13 @@ class Setup:
         }
 
     def untimed(self, kept: Sequence[str] = ()) -> list[PlannedCase]:
-        """The cases that are run for a moment first, so that the time of all is known."""
+        """Return the cases that run for a moment first, so that the time of all cases is known."""
         return untimed(self.plan.without(kept), self.tables)
 
     def session(
         self, job: str, kept: tuple[str, ...] = (), continued: tuple[str, ...] = ()
     ) -> SessionRecord:
-        """The journal's record of it."""
+        """Return the journal's record of this session."""
         return SessionRecord(
             job=job,
             time_unix_s=time.time(),
@@ -100,7 +100,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Apparatus:
-    """Where trials run, how the host is watched, and what ends it all early."""
+    """Where trials run, what watches the host, and what ends the session early."""
 
     transport: Transport
     watch: HostWatch
@@ -108,7 +108,8 @@ class Apparatus:
 
 
 def begin_journal(job: JobDirectory, session: SessionRecord) -> JournalWriter:
-    """The journal with its first record; a job that cannot have one leaves no directory."""
+    """Return the journal with its first record. If that cannot be written, remove the job's
+    directory and raise HostbenchError."""
     try:
         journal = JournalWriter(job.journal, create=True)
     except HostbenchError:
@@ -118,7 +119,7 @@ def begin_journal(job: JobDirectory, session: SessionRecord) -> JournalWriter:
         journal.append(session)
         job.sync()
     except HostbenchError:
-        # While it is locked: no other process can have begun it.
+        # Removed while it is locked, so no other process can have started it.
         with contextlib.suppress(OSError):
             job.journal.unlink()
         journal.close()
@@ -136,10 +137,11 @@ def measure(
     sinks: Sequence[Sink],
     index: JobIndex,
 ) -> ResultDocument:
-    """Run the cases that `session` does not keep, those of a fixed work for a moment first to tell
-    how long all of it takes; `sinks` get the events after the journal.
+    """Run the cases that `session` does not keep.
 
-    Raise HostbenchError; what was measured until then is kept, and the journal has the reason.
+    Cases of a fixed work first run for a moment, to find how long the whole job takes. `sinks` get
+    the events after the journal. Raise HostbenchError; what was measured until then is kept, and
+    the journal has the reason.
     """
     index.note(summarise(job.progress(), JobState.RUNNING, None))
     execution = Execution(
@@ -155,7 +157,8 @@ def measure(
     )
     try:
         _report_times(setup, session, apparatus.transport, sinks)
-        # With one copy of its cases, of which there may be thousands, and not with what was read.
+        # Keep one copy of the cases, of which there may be thousands: those of the session, not
+        # those read from the journal.
         execution.run(dataclasses.replace(job.progress(), session=session))
         return _complete(job, journal, index)
     except HostbenchError as error:
@@ -175,7 +178,7 @@ def _report_times(
 
 
 def _complete(job: JobDirectory, journal: JournalWriter, index: JobIndex) -> ResultDocument:
-    """The document first, the job's state second."""
+    """Write the document first and the job's state second."""
     progress = job.progress()
     document = assemble(progress)
     exit_code = job_exit_code(document)
@@ -192,7 +195,7 @@ def _complete(job: JobDirectory, journal: JournalWriter, index: JobIndex) -> Res
 def _give_up(
     job: JobDirectory, journal: JournalWriter, index: JobIndex, error: HostbenchError
 ) -> None:
-    """Record how the job ended, as far as that can still be written, and add to `error` what is
+    """Record how the job ended, as far as that can still be written. Add to `error` what is
     kept."""
     progress = job.progress()
     state = JobState.INTERRUPTED if isinstance(error, Interrupted) else JobState.FAILED
@@ -219,8 +222,8 @@ def _ended(progress: Progress, state: JobState, reason: str | None) -> StateReco
 
 
 def _took_s(began: Boot | None) -> float | None:
-    """The seconds since a job began, whoever set the wall clock meanwhile; None if the host was
-    booted since, and if the kernel does not tell."""
+    """Return the seconds since a job began, whatever happened to the wall clock; None if the host
+    was booted since, or if the kernel does not report its boot."""
     now = boot()
     if began is None or now is None or began.id != now.id:
         return None

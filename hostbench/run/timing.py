@@ -1,7 +1,7 @@
 """The time of cases that a plan cannot estimate: those of a fixed work, and teams' problems.
 
-How long a fixed work takes depends on the host, so each such case is run for a moment before
-anything is measured. Only the time of that is kept.
+How long a fixed work takes depends on the host. So each such case runs for a moment before anything
+is measured, and only its time is kept.
 """
 
 import contextlib
@@ -25,17 +25,20 @@ from hostbench.plan.estimate import (
 from hostbench.plan.workloads import find_workload, split_workload
 from hostbench.programs.subsystem import peers_of
 
-# Long enough for a rate within some percent, short beside any work that is worth fixing.
+# Long enough to find a rate within some percent, short beside any work that is worth fixing.
 MOMENT_S = 0.3
-# A trial whose set-up takes so long is tried a second time.
+# A trial whose set-up takes longer than this is tried a second time.
 SETUP_LONG_S = 1.0
-# The work done, by the programs' metrics.
+# The programs' metrics for the work done.
 WORK_DONE = ("work_operations", "work_bytes")
 
 
 def untimed(plan: Plan, tables: Mapping[str, Table]) -> list[PlannedCase]:
-    """The cases that must be tried for a moment: where one is, also the teams, whose time is that
-    of a whole problem however long they were to take."""
+    """Return the cases that must run for a moment.
+
+    If there is one of a fixed work, all teams run, too: a team always takes the time of a whole
+    problem, whatever its duration.
+    """
     unknown = [case for case in plan.cases if case.skip is None and case.trial_time_s is None]
     if not unknown:
         return []
@@ -48,10 +51,10 @@ def untimed(plan: Plan, tables: Mapping[str, Table]) -> list[PlannedCase]:
 
 
 def timed(plan: Plan, tables: Mapping[str, Table], transport: Transport) -> Plan:
-    """The plan with the time of every case that could be tried. One that fails is measured all the
-    same, and then reports its reason.
+    """Return the plan with the time of every case that could be tried.
 
-    Raise what the transport raises beside TrialFailed, such as Interrupted.
+    A case that fails is measured all the same, and then reports its reason. Raise what the
+    transport raises except TrialFailed, such as Interrupted.
     """
     times = dict(plan.times)
     for case in untimed(plan, tables):
@@ -64,12 +67,12 @@ def timed(plan: Plan, tables: Mapping[str, Table], transport: Transport) -> Plan
 def _case_time(case: PlannedCase, workload: Workload, transport: Transport) -> CaseTime | None:
     end, beside_s = _tried(case, workload, transport)
     if beside_s > SETUP_LONG_S:
-        # The first use of memory is slow, in guests above all, and once only.
+        # The first use of memory is slow, above all in guests, but only once.
         end, beside_s = _tried(case, workload, transport)
     if end is None or end.elapsed_s <= 0:
         return None
     if takes_scratch(workload):
-        # The first of them fills the file of all.
+        # The first such trial fills the file for all.
         beside_s = float(case.params.get("warmup_s") or 0.0) + TRIAL_OVERHEAD_S
     elapsed_s = _elapsed_s(case, workload, end)
     if elapsed_s is None:
@@ -83,8 +86,8 @@ def _case_time(case: PlannedCase, workload: Workload, transport: Transport) -> C
 def _tried(
     case: PlannedCase, workload: Workload, transport: Transport
 ) -> tuple[EndEvent | None, float]:
-    """One short trial, and the seconds that it took beside its timed region; None: it has no
-    figure."""
+    """Run one short trial; return its end, None if it has no figure, and the seconds outside its
+    timed region."""
     began_s = time.monotonic()
     subsystem, name = split_workload(case.workload)
     trial = Trial(
@@ -107,20 +110,20 @@ def _tried(
 
 
 def _for_a_moment(case: PlannedCase, workload: Workload) -> dict[str, ParamValue]:
-    """The call of the case with a short time instead of its work."""
+    """Return the call of the case with a short duration in place of its work."""
     left_out = {param.name for param in workload.params if param.ends_trial}
     call = {name: value for name, value in case.call.items() if name not in left_out}
     return {**call, "duration_s": MOMENT_S}
 
 
 def _elapsed_s(case: PlannedCase, workload: Workload, end: EndEvent) -> float | None:
-    """The timed region of a trial: the whole work at the rate of the moment, at most the case's
-    own duration where it has one."""
+    """Return the seconds of a trial's timed region: the whole work at the measured rate, at most
+    the case's own duration where it has one."""
     most_s = case.params.get("duration_s")
     fixing = (param.name for param in workload.params if param.ends_trial)
     work = next((case.params[name] for name in fixing if name in case.params), None)
     if not isinstance(work, int | float):
-        # A team: problems are begun until the time is over, and one may be longer than all of it.
+        # A team starts problems until its time is over, and one problem may take longer than that.
         return max(end.elapsed_s, float(most_s or 0.0))
     done = next((end.metrics[name] for name in WORK_DONE if end.metrics.get(name)), None)
     if not done:

@@ -8,18 +8,18 @@ from hostbench.base.errors import HostbenchError, UsageError, listing
 from hostbench.base.packages import needs_packages
 from hostbench.model.registry import subsystem_names
 
-# The longest grace of a trial, a peer's, and a little.
+# The longest grace of a trial, a peer's, and a little more.
 GRACE_S = 15
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until SIGTERM; the exit code."""
-    # The parent process may ignore SIGCHLD; then the kernel drops the exit codes of programs.
+    """Serve until SIGTERM; return the exit code."""
+    # The parent process may ignore SIGCHLD, and then the kernel drops the exit codes of programs.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         if len(arguments) != 1:
             raise UsageError(f"give one subsystem: {listing(sorted(subsystem_names()))}")
-        # Imported here, so that the message above, or one about a setting, comes before the slow
+        # Imported here, so that an error in the arguments or a setting is reported before the slow
         # imports.
         with needs_packages("service"):
             from hostbench.service.settings import read_settings
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
 
         configure_logging()
         app = create_app(arguments[0], settings)
-        # The programs and peers that are started from here need not know it.
+        # Programs and peers started from here need not know the key.
         os.environ.pop("HOSTBENCH_SERVICE_KEY", None)
         serve(
             app,

@@ -31,7 +31,7 @@ from hostbench.web.problem import Problem
 
 
 def admitted(request: TrialRequest, program: Program) -> Trial:
-    """The trial. Raise Problem naming the first field that is wrong."""
+    """Return the trial. Raise Problem, which names the first wrong field."""
     subsystem = program.table.subsystem
     workload = known_workload(request.workload, program)
     check_program(request.sha256, program)
@@ -66,7 +66,8 @@ def _check_session(request: TrialRequest, workload: Workload) -> None:
 
 
 def _check_peer_session(request: TrialRequest, session: SessionPlace) -> None:
-    """A tool checks no token: where it is aimed, and for how long, has narrower bounds."""
+    """Check the session of a peer. A tool checks no token, so the limits of its address and its
+    duration are narrower."""
     if ip_address(session.address).is_link_local:
         raise invalid(
             "session.address",
@@ -82,7 +83,7 @@ def _check_peer_session(request: TrialRequest, session: SessionPlace) -> None:
 
 
 def check_program(sha256: str | None, program: Program) -> None:
-    """Raise Problem when it is not the one that the caller knows."""
+    """Raise Problem when it is not the program that the caller knows."""
     if sha256 is not None and sha256 != program.sha256:
         raise Problem(
             409,
@@ -94,12 +95,12 @@ def check_program(sha256: str | None, program: Program) -> None:
 
 
 def invalid(field: str, detail: str) -> Problem:
-    """The refusal that names a field of the body."""
+    """Return the refusal that names a field of the body."""
     return Problem(422, "invalid", detail, field=f"body.{field}")
 
 
 def known_workload(name: str, program: Program) -> Workload:
-    """The workload of that name. Raise Problem."""
+    """Return the workload of that name. Raise Problem."""
     workload = program.table.workload(name)
     if workload is None:
         names = [one.name for one in program.table.workloads]
@@ -133,8 +134,8 @@ def _peer_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVa
 def checked_peer_params(
     params: Mapping[str, ParamValue], workload: Workload, allowed_cpus: Collection[int]
 ) -> dict[str, ParamValue]:
-    """The parameters that a trial of ours resolved: its numbers may lie below the least that a
-    request may have."""
+    """Return the parameters that a trial of ours resolved: its numbers may be below the minimum of
+    a request."""
     for name, value in params.items():
         try:
             param = known_param(workload, name)
@@ -147,7 +148,7 @@ def checked_peer_params(
 
 
 def check_peer(tool: str, subsystem: str, workload: str, params: Mapping[str, ParamValue]) -> None:
-    """Raise Problem for a tool that does not stand beside this."""
+    """Raise Problem for a tool that cannot run beside this trial."""
     tools = tools_of(subsystem)
     if tool not in tools:
         raise invalid(
@@ -174,7 +175,7 @@ def _peer_beside(request: TrialRequest, subsystem: str) -> BesideRequest:
 
 
 def _beside(beside: BesideRequest, *, here: bool) -> BesideRequest:
-    """`here`: the far end was on this host."""
+    """Return the checked trial that a peer runs beside. `here`: its far end was on this host."""
     allowed = os.sched_getaffinity(0)
     outside = sorted(set(beside.cpus) - allowed)
     if outside:
@@ -185,6 +186,6 @@ def _beside(beside: BesideRequest, *, here: bool) -> BesideRequest:
         )
     if not here:
         return beside
-    # A server of the peer's that runs here is kept to CPUs that it may use.
+    # If the peer's server runs here, it only gets CPUs that it may use.
     far_cpus = tuple(cpu for cpu in beside.far_cpus if cpu in allowed)
     return beside.model_copy(update={"far_cpus": far_cpus})

@@ -98,7 +98,7 @@ _SESSION_STREAM = (
     '{"event":"session_end","outcome":"done","reason":null,"strangers":0,"cpu_s":3.1}\n'
     '{"event":"control_plane","processes":[…]}\n'
 )
-# A look reads /proc twice; many at a time would be the load they look for.
+# A look reads /proc twice; many at a time would themselves be a load.
 PROBES_MOST = 4
 
 
@@ -120,7 +120,8 @@ class IdleProbes:
         self._interrupts: set[Interrupt] = set()
 
     async def look(self, seconds: float) -> IdleAnswer:
-        """Raise Problem when there are too many already, or when the service ends."""
+        """Return how busy the host is. Raise Problem when there are too many looks already, or when
+        the service ends."""
         if len(self._interrupts) >= PROBES_MOST:
             raise Problem(
                 429,
@@ -133,7 +134,8 @@ class IdleProbes:
         loop = asyncio.get_running_loop()
         look = loop.run_in_executor(self._threads, LocalWatch(window_s=seconds).look, interrupt)
         try:
-            # Shielded: the descriptors are closed when the thread is done with them, not before.
+            # Shielded, so that the descriptors are closed only after the thread has finished with
+            # them.
             return await asyncio.shield(look)
         except Interrupted:
             raise Problem(503, Refusal.LACKING, "the service was asked to stop") from None
@@ -154,11 +156,11 @@ class IdleProbes:
 
 
 class Service:
-    """What the calls work with, for as long as the process lives."""
+    """What the calls share, for as long as the process lives."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raise ResourceError when the program, the lock file or the scratch directory, where the
-        program needs one, cannot be used."""
+        """Raise ResourceError when the program, the lock file or, if the program needs one, the
+        scratch directory cannot be used."""
         self.settings = settings
         key = OwnKey(settings.service_key.get_secret_value(), settings.service_key_file)
         self.ring = KeyRing(key.known)
@@ -182,23 +184,23 @@ class Service:
 
     @property
     def is_ready(self) -> bool:
-        """Whether jobs can reach it: where there is an orchestrator, that has taken it once."""
+        """Whether jobs can reach it: with an orchestrator, whether that has accepted it once."""
         return self.registrar is None or self.registrar.has_registered
 
     def end(self) -> None:
-        """End what runs and begin nothing new; return at once."""
+        """End what runs and start nothing new; return at once."""
         self.runner.end_all()
         self.idle_probes.end_all()
 
     def stream(self, kind: str, request: TrialRequest | SessionRequest, work: Work) -> Response:
-        """Begin one of hostbench.service.metrics.KINDS. Raise Problem or ResourceError."""
+        """Start one of hostbench.service.metrics.KINDS. Raise Problem or ResourceError."""
         settings = self.settings
         claim = Claim(request.id, settings.subsystem, settings.host, request.fence)
         call = AdmittedCall(kind, request, claim, settings.lock, work)
         return TrialStream(*self.runner.begin(call))
 
     async def current_program(self) -> Program:
-        """Off the event loop only when its file was replaced, which is rare."""
+        """Return the program; off the event loop, because reading a replaced file takes time."""
         return await asyncio.to_thread(self.program.now)
 
 
@@ -327,7 +329,7 @@ def _host_calls(service: Service) -> APIRouter:
             network=service.subsystem.has_far_ends,
             gpu=service.subsystem.has_devices,
         )
-        # In a container the kernel's name of the host is a random one.
+        # In a container, the kernel's name of the host is random.
         return seen.model_copy(update={"hostname": service.settings.host})
 
     @router.get(

@@ -1,4 +1,4 @@
-"""The application of a service, made by name."""
+"""The application of a service, by name."""
 
 import asyncio
 import contextlib
@@ -21,9 +21,9 @@ _log = structlog.get_logger()
 
 
 def create_app(name: str, settings: Settings | None = None) -> FastAPI:
-    """The service of subsystem `name`; `settings` None: those of the environment.
+    """Return the service of subsystem `name`; `settings` None: those of the environment.
 
-    Raise UsageError or ResourceError. `app.state.service` is what it works with.
+    Raise UsageError or ResourceError. `app.state.service` is the Service behind it.
     """
     service = Service(settings or read_settings(name))
     app = FastAPI(
@@ -68,7 +68,7 @@ async def _living(service: Service) -> AsyncIterator[None]:
 
 
 def nothing_runs(table: Table) -> str | None:
-    """Why no workload of a program can run on this host, such as for want of a GPU; None: some
+    """Return why no workload of a program can run on this host, such as a missing GPU; None: some
     can."""
     reasons = [workload.unsupported for workload in table.workloads]
     return None if None in reasons else reasons[0]

@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus."""
+"""The counters of the service, for Prometheus."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from prometheus_client.process_collector import ProcessCollector
 from hostbench.host.lock import fence_of
 from hostbench.model.result import ProgramVersion
 
-# What a service runs: `AdmittedCall.kind`.
+# The kinds of what a service runs: `AdmittedCall.kind`.
 KINDS = (TRIAL, SESSION) = ("trial", "session")
 
 
@@ -16,7 +16,7 @@ class Metrics:
     """Counters of one service, in a registry of its own."""
 
     def __init__(self, host: str, program: ProgramVersion, lock: Path) -> None:
-        """`lock`: the file the fence is read from at each scrape."""
+        """`lock`: the file from which the fence is read at each scrape."""
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._ended = {
@@ -54,9 +54,9 @@ class Metrics:
         build.labels(host=host, subsystem=program.subsystem, version=program.version).set(1)
 
     def count(self, kind: str, tool: str, outcome: str) -> None:
-        """One of KINDS has ended."""
+        """Count the end of one of KINDS."""
         self._ended[kind].labels(tool=tool, outcome=outcome).inc()
 
     def exposition(self) -> bytes:
-        """The text format, of everything now."""
+        """Return all present values in the text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""Registers this service with the orchestrator, and renews that every few seconds."""
+"""Registers this service with the orchestrator, and renews the registration every few seconds."""
 
 import asyncio
 import contextlib
@@ -21,18 +21,18 @@ from hostbench.web.problem import ProblemDetails
 RENEW_S = 15.0
 RENEW_S_LEAST = 1.0
 RETRY_S_FIRST, RETRY_S_MOST = 0.5, 15.0
-# The orchestrator fetches table and inventory before it answers a service that is new to it; for a
-# renewal it fetches nothing.
+# Before it answers a new service, the orchestrator fetches table and inventory; for a renewal it
+# fetches nothing.
 TAKE_UP_S_MOST = ANSWER_S_MOST + HOST_S_MOST + 10.0
 RENEWAL_S_MOST = 10.0
-# How often a held host is looked at, so that its jobs start soon after it is free.
+# How often the lock of a held host is checked, so that its jobs start soon after it is free.
 HELD_LOOK_S = 1.0
 _log = structlog.get_logger()
 
 
 class Registrar:
-    """Renews the registration until it is cancelled; never while a trial runs. `has_registered`:
-    the orchestrator knew this service once."""
+    """Renews the registration until it is cancelled; never during a trial. `has_registered`: the
+    orchestrator has accepted this service once."""
 
     def __init__(
         self, settings: Settings, key: OwnKey, runner: TrialRunner, metrics: Metrics
@@ -56,9 +56,9 @@ class Registrar:
         self.has_registered = False
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Register and renew until cancelled."""
         context = trusting(self._ca_file)
-        # Longer than from one renewal to the next: a new connection costs more than the call.
+        # Longer than the time between renewals: a new connection costs more than the call.
         limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
         async with httpx.AsyncClient(
             verify=context, timeout=RENEWAL_S_MOST, limits=limits, trust_env=False
@@ -69,19 +69,20 @@ class Registrar:
                 await self._runner.quiet()
                 renew_s = await self._register(client)
                 if renew_s is None:
-                    # Not all services at once when the orchestrator comes back.
+                    # A random part, so that not all services call at once when the orchestrator is
+                    # back.
                     wait_s = retry_s * random.uniform(0.5, 1.0)  # noqa: S311
                     retry_s = min(RETRY_S_MOST, retry_s * 2)
                 else:
                     wait_s, retry_s = renew_s, RETRY_S_FIRST
 
     def look_again(self) -> None:
-        """Register at once: another process has the host."""
+        """Register at once, because another process holds the host."""
         if self._held_by is None:
             self._look_again.set()
 
     async def _pause(self, seconds: float) -> None:
-        """Until it is time, or the lock of a held host is free, or `look_again` is called."""
+        """Wait until it is time, the lock of a held host is free, or `look_again` is called."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._held_by is not None and held_outside(self._lock) is not None:
@@ -91,7 +92,7 @@ class Registrar:
         self._look_again.clear()
 
     async def _register(self, client: httpx.AsyncClient) -> float | None:
-        """When to renew it; None when it failed."""
+        """Register; return when to renew, or None when it failed."""
         known = self._trouble == ""
         answer_s = RENEWAL_S_MOST if known else TAKE_UP_S_MOST
         try:
@@ -124,7 +125,7 @@ class Registrar:
         return self._registration.model_copy(update=update)
 
     def _failed(self, why: str) -> None:
-        """Say so once, not at every attempt."""
+        """Log a failure once, not at every attempt."""
         self._metrics.registrations.labels(outcome="failed").inc()
         if why != self._trouble:
             _log.warning("registration_fails", orchestrator=self._address, why=why)
@@ -132,7 +133,7 @@ class Registrar:
 
 
 def _detail(answer: httpx.Response) -> str:
-    """What an orchestrator says, or the beginning of what something else does."""
+    """Return the detail of an orchestrator's answer, or the beginning of any other answer."""
     try:
         return ProblemDetails.model_validate_json(answer.content).detail
     except ValueError:

@@ -1,7 +1,7 @@
-"""The trials and sessions of this service, and the streams that answer their requests: at most one
-holds the host, others wait to be refused.
+"""The trials and sessions of this service, and the streams that answer their requests. At most one
+holds the host; the others wait to be refused.
 
-Everything here runs on the event loop; each trial has a thread, which reports back to it.
+Everything here runs on the event loop; each trial has a thread that reports to it.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from hostbench.service.trial import AdmittedCall, Item, RunningTrial
 from hostbench.service.work import KeptScratch
 from hostbench.web.problem import Problem
 
-# A caller that reads so much slower than its trial speaks is given up.
+# A caller that falls this many lines behind its trial is given up.
 UNREAD_MOST = 100_000
 _log = structlog.get_logger()
 NDJSON = "application/x-ndjson"
 
 
 class TrialRunner:
-    """Begins, renews and ends trials."""
+    """Starts, renews and ends trials."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -37,7 +37,8 @@ class TrialRunner:
     def begin(self, call: AdmittedCall) -> tuple[RunningTrial, "asyncio.Queue[Item]"]:
         """Start a trial or session; its lines appear in the queue, `None` last.
 
-        Raise Problem when the service ends or one of that name runs, or ResourceError.
+        Raise Problem when the service is ending or one of that name already runs; ResourceError
+        when no thread can start.
         """
         if self._ending:
             raise Problem(503, Refusal.LACKING, "the service is about to end; try another time")
@@ -56,7 +57,7 @@ class TrialRunner:
                 trial.end(Ending.CALLER_GONE)
 
         def put(item: Item) -> None:
-            # Closed: the service is gone, and with it the connection.
+            # The loop is closed: the service has ended, and with it the connection.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(take, item)
 
@@ -66,7 +67,8 @@ class TrialRunner:
 
         trial = RunningTrial(call, put, finished, self._busy_for_s)
         trial.start()
-        # Only now: it may not have started. It cannot be forgotten yet, for that happens here too.
+        # Only now, because the start may fail. It cannot be removed before this: that happens on
+        # this loop, too.
         self._trials[call.id] = trial
         self._quiet.clear()
         self._metrics.running.inc()
@@ -85,19 +87,19 @@ class TrialRunner:
             self._quiet.set()
 
     def _busy_for_s(self) -> float | None:
-        """What is left of the lease of the trial that holds the host, when it is one of ours."""
+        """Return the remaining lease of the trial that holds the host, if it is one of ours."""
         left = [one.lease.left_s for one in tuple(self._trials.values()) if one.holds_lock]
         return max(left, default=None)
 
     def renew(self, trial_id: str) -> bool:
-        """Whether a trial of that name runs; its lease begins anew."""
+        """Renew the lease of a trial; return whether a trial of that name runs."""
         trial = self._trials.get(trial_id)
         if trial is not None:
             trial.lease.renew()
         return trial is not None
 
     def end_all(self) -> None:
-        """End every trial and begin no other; return at once."""
+        """End every trial and start no other; return at once."""
         self._ending = True
         for trial in tuple(self._trials.values()):
             trial.end(Ending.SERVICE_ENDS)
@@ -108,9 +110,11 @@ class TrialRunner:
 
 
 class TrialStream(Response):
-    """The answer to POST /trials and POST /sessions. It begins with the first line, so that a
-    refused trial is an error status. When the connection closes, the trial ends at once, also
-    between two lines."""
+    """The answer to POST /trials and POST /sessions.
+
+    It begins with the first line, so that a refused trial gets an error status. When the connection
+    closes, the trial ends at once, even between two lines.
+    """
 
     media_type = NDJSON
 
@@ -132,7 +136,7 @@ class TrialStream(Response):
                 await self._send_lines(first, send)
         finally:
             watch.cancel()
-            # Nothing happens where it has ended by itself.
+            # This has no effect if it has ended by itself.
             self._trial.end(Ending.CALLER_GONE)
 
     async def _end_with_connection(self, receive: Receive) -> None:

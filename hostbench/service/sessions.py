@@ -1,5 +1,5 @@
-"""The sessions of a service: the checks of a request for one, its address on this host, and the far
-end of our program (`net-bench far-end`, docs/kernel-protocol.md)."""
+"""The sessions of a service: the checks of a request, the session's address on this host, and the
+far end of our program (`net-bench far-end`, docs/kernel-protocol.md)."""
 
 import secrets
 from collections.abc import Generator
@@ -36,16 +36,16 @@ from hostbench.service.toolserver import ToolServerWork
 from hostbench.service.trial import Work, WorkEvent
 from hostbench.web.problem import Problem
 
-# As many as a list of a program may name: CPULIST_MAX of harness/cpulist.h.
+# As many as a program's list may name: CPULIST_MAX of harness/cpulist.h.
 CPUS_MOST = 8192
 TOKEN_BYTES = 16
-# The far end heeds its caps by itself; one that does not is ended.
+# The far end enforces its caps itself; one that fails to do so is ended after this.
 OVERTIME_S = 5.0
 
 
 def admitted_session(request: SessionRequest, program: Program, net_address: str | None) -> Work:
-    """The session. Raise Problem naming the first field that is wrong. `net_address`: see
-    Settings."""
+    """Return the session's work. Raise Problem, which names the first wrong field. `net_address`:
+    see Settings."""
     bind = _bind(request.allowed_address, net_address)
     if request.tool == OWN_TOOL:
         check_program(request.sha256, program)
@@ -55,7 +55,7 @@ def admitted_session(request: SessionRequest, program: Program, net_address: str
 
 
 def _check_peer(request: SessionRequest, program: Program) -> None:
-    """A tool's server stands beside a trial of ours as its client does."""
+    """Check the request for a tool's server, which must fit a trial of ours as its client does."""
     subsystem = program.table.subsystem
     tools = tools_of(subsystem)
     if request.tool not in tools:
@@ -65,13 +65,13 @@ def _check_peer(request: SessionRequest, program: Program) -> None:
     if request.workload is None:
         raise invalid("workload", "is missing; give the workload of the peer's trial")
     workload = known_workload(request.workload, program)
-    # Its CPUs are the near host's.
+    # Its CPUs are those of the near host.
     checked_peer_params(request.params, workload, range(CPUS_MOST))
     check_peer(request.tool, subsystem, workload.name, request.params)
 
 
 def _bind(allowed: str, net_address: str | None) -> str:
-    """The address of this host that the near end reaches."""
+    """Return the address of this host that the near end reaches."""
     try:
         source = source_address(allowed)
     except UsageError as error:
@@ -94,7 +94,7 @@ def _bind(allowed: str, net_address: str | None) -> str:
 
 
 def route(to: str | None, net_address: str | None) -> RouteAnswer:
-    """How this host reaches another. Raise Problem when it does not."""
+    """Return how this host reaches another. Raise Problem when it does not."""
     if to is None:
         return RouteAnswer(source=None, interface=None, address=net_address)
     try:
@@ -108,13 +108,13 @@ class FarEndWork:
     """See hostbench.service.trial.Work."""
 
     def __init__(self, program: Program, request: SessionRequest, bind: str) -> None:
-        """`bind` is the address of this host where it listens."""
+        """`bind` is the address of this host at which it listens."""
         self._program = program
         self._request = request
         self._bind = bind
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
-        """`session` first, `session_end` last."""
+        """Yield `session` first and `session_end` last."""
         token = secrets.token_hex(TOKEN_BYTES)
         seconds = self._request.expiry_s + self._request.duration_s + OVERTIME_S
         with text_descriptor(
@@ -133,7 +133,7 @@ class FarEndWork:
 
 
 def far_end_text(request: SessionRequest, bind: str, token: str) -> str:
-    """What the far end reads: a line each, and none for a cap that there is not."""
+    """Return what the far end reads: one line for each value, without missing caps."""
     lines = {
         "bind": bind,
         "allowed": request.allowed_address,

@@ -30,9 +30,13 @@ _OrchestratorUrl = Annotated[
 
 
 class Settings(ServerSettings):
-    """`service_url` is how the orchestrator reaches this service, None: as it listens.
-    `service_key_file`: where the key stands, and is read again when it changes. `net_address`:
-    where others reach this host for data, None: by the address that it reaches them from."""
+    """The settings of a service.
+
+    - `service_url`: how the orchestrator reaches this service; None: as it listens.
+    - `service_key_file`: the file of the key, read again when it changes.
+    - `net_address`: where others reach this host for data; None: at the address from which it
+      reaches them.
+    """
 
     subsystem: str
     service_key: Key
@@ -56,7 +60,7 @@ class Settings(ServerSettings):
 
     @property
     def url(self) -> str | None:
-        """How the orchestrator reaches this service; None: that is unknown."""
+        """How the orchestrator reaches this service; None: unknown."""
         return self.service_url or self.listen.secured_url(self.tls_cert_file is not None)
 
     @field_validator("service_url", mode="wrap")
@@ -82,15 +86,17 @@ class Settings(ServerSettings):
     def _check(self) -> Self:
         known = find_subsystem(self.subsystem)
         if known.has_far_ends:
-            # The one that other machines reach by itself, not by a network of the containers' own.
+            # Check the server that other machines reach directly, not through the containers' own
+            # network.
             self.check_exposure()
         if self.orchestrator_url and self.url is None:
             raise UsageError(
                 "HOSTBENCH_SERVICE_URL is not set; give the address by which the orchestrator "
                 f"reaches this service, such as http://{known.name}:{known.port}"
             )
-        # At the start, so that a wrong rating does not wait for the first call for the inventory.
-        # Those of ours: the inventory has the facts that they rate, whichever service makes it.
+        # Checked at the start, so that a wrong rating is not found only at the first call for the
+        # inventory. All ratings of our subsystems: the inventory has the facts that they rate,
+        # whichever service makes it.
         own = dict.fromkeys((*built_in_names(), self.subsystem))
         for rating in [rating for name in own for rating in find_subsystem(name).ratings()]:
             rating.value()
@@ -98,7 +104,8 @@ class Settings(ServerSettings):
 
 
 def read_settings(subsystem: str) -> Settings:
-    """The settings of this process. Raise UsageError or ResourceError for the first bad one."""
+    """Return the settings of this process. Raise UsageError or ResourceError for the first bad
+    one."""
     if subsystem not in subsystem_names():
         raise UsageError(
             f"there is no service {shown(subsystem)}; give {listing(sorted(subsystem_names()))}"

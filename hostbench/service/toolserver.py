@@ -34,16 +34,16 @@ READY_S_MOST = 5.0
 POLL_S = 0.02
 PORT_TRIES = 20
 OUTPUT_CHARACTERS_MOST = 400
-# include/net/tcp_states.h: TCP_LISTEN, and TCP_CLOSE, in which a bound datagram socket is.
+# include/net/tcp_states.h: TCP_LISTEN, and TCP_CLOSE, the state of a bound datagram socket.
 _TAKING = {"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"}
 
 
 class ToolServerWork:
-    """See hostbench.service.trial.Work. A tool has no token: it serves all that reach its port, as
-    long as the session lasts."""
+    """See hostbench.service.trial.Work. A tool has no token: it serves anybody who reaches its
+    port, as long as the session lasts."""
 
     def __init__(self, request: SessionRequest, subsystem: str, bind: str) -> None:
-        """Raise Problem where the tool has no server for this, or is not installed."""
+        """Raise Problem if the tool has no server for this, or is not installed."""
         self._request = request
         self._subsystem = subsystem
         self._bind = bind
@@ -56,7 +56,7 @@ class ToolServerWork:
             )
 
     def _command(self, port: int) -> Command:
-        """The server's command line, which the subsystem alone knows."""
+        """Return the server's command line, which only the subsystem knows."""
         request = self._request
         try:
             if request.workload is None:
@@ -78,7 +78,7 @@ class ToolServerWork:
         return dataclasses.replace(command, arguments=pinned)
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
-        """`session` once it listens, `session_end` last."""
+        """Yield `session` once it listens, and `session_end` last."""
         port = free_port(self._bind)
         seconds = self._request.expiry_s + self._request.duration_s
         request: dict[str, Any] = {
@@ -106,8 +106,8 @@ class ToolServerWork:
 
 
 def _ready(port: int, child: Child, interrupt: Interrupt) -> bool:
-    """Whether the server listens at the port soon. Never by connecting: a server of one test would
-    take that for its client."""
+    """Whether the server soon listens at the port. It is never tested by connecting: a server for
+    one test would take that for its client."""
     until_s = time.monotonic() + READY_S_MOST
     while time.monotonic() < until_s and not child.has_exited:
         if is_taken(port):
@@ -117,7 +117,7 @@ def _ready(port: int, child: Child, interrupt: Interrupt) -> bool:
 
 
 def is_taken(port: int) -> bool:
-    """Whether a socket of this host takes what comes to the port."""
+    """Whether a socket of this host receives what comes to the port."""
     return any(port == taken for taken in _taken_ports())
 
 
@@ -134,7 +134,7 @@ def _taken_ports() -> Iterator[int]:
 
 
 def _end(lines: list[bytes]) -> SessionEndEvent:
-    """The end of the server, from its supervisor's report."""
+    """Return the end of the server, from its supervisor's report."""
     if len(lines) != 1:
         raise TrialFailed("supervisor", "the server's supervisor ended without a word")
     ended = json.loads(lines[0])
@@ -150,7 +150,7 @@ def _end(lines: list[bytes]) -> SessionEndEvent:
 
 
 def free_port(address: str) -> int:
-    """A port of `address` that neither TCP nor UDP has taken: a tool uses both. Raise
+    """Return a port of `address` that is free for both TCP and UDP, because a tool uses both. Raise
     ResourceError."""
     family, why = family_of(address), ""
     for _ in range(PORT_TRIES):

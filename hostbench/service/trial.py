@@ -42,33 +42,36 @@ SENTENCES = {
     Ending.PREEMPTED: "a job with a higher fence took this host",
     Ending.SERVICE_ENDS: "the service was asked to stop",
 }
-# How a trial went that was neither refused nor ended from outside.
+# The outcomes of a trial that was neither refused nor ended from outside.
 MEASURED, SKIPPED, FAILED, CRASHED = "measured", "skipped", "failed", "crashed"
 _log = structlog.get_logger()
 
-# A line of the stream, a refusal in place of all lines, or None: that was all.
+# A line of the stream, a refusal in place of all lines, or None at the end.
 Item = bytes | Problem | None
-# What a trial or a session reports by itself.
+# What a trial or a session reports itself.
 WorkEvent = TrialEvent | SessionEvent | SessionEndEvent
-# What still runs so long after the trial was ended is killed: a second after its lease ran out
-# nothing may be left of a trial, and the job with the higher fence waits.
+# What still runs this long after the trial was ended is killed: a second after its lease ran out
+# nothing may be left of a trial, and the job with the higher fence is waiting.
 HURRY_S = 0.5
-# A guard that looks so late was stopped with its process.
+# A guard that is this late was stopped with its process.
 OVERSLEPT_S = 1.0
 
 
 class Work(Protocol):
-    """What is done while the host's lock is held."""
+    """Work that is done while the host's lock is held."""
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
-        """Yield the events as they come. Every process it starts inherits `lock_descriptor`, and
-        none runs on when this is left. Raise TrialFailed, ResourceError or Interrupted."""
+        """Yield the events as they come. Raise TrialFailed, ResourceError or Interrupted.
+
+        Every process it starts inherits `lock_descriptor`, and none runs on after the generator
+        ends or is closed.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class AdmittedCall:
-    """One POST of a trial or a session that is possible here. `kind`: which of the two, for people
+    """One POST of a trial or a session that is possible here. `kind`: trial or session, for people
     and counters."""
 
     kind: str
@@ -79,12 +82,12 @@ class AdmittedCall:
 
     @property
     def id(self) -> str:
-        """The caller's name of the trial or session."""
+        """The caller's id of the trial or session."""
         return self.request.id
 
 
 class Lease:
-    """How long a trial may run on; renewed by its caller."""
+    """How much longer a trial may run; its caller renews it."""
 
     def __init__(self, seconds: float = LEASE_S) -> None:
         self._seconds = seconds
@@ -92,23 +95,26 @@ class Lease:
         self.renew()
 
     def renew(self) -> None:
-        """Begin anew; from any thread."""
+        """Start a new lease; callable from any thread."""
         self._until_s = time.monotonic() + self._seconds
 
     @property
     def left_s(self) -> float:
-        """0 when it has run out."""
+        """The remaining seconds; 0 when it has run out."""
         return max(0.0, self._until_s - time.monotonic())
 
 
 class Guard:
-    """Ends a trial whose lease runs out or whose fence was overtaken, from a thread of its own:
-    neither the trial, which waits for its program, nor the event loop must be prompt for that."""
+    """Ends a trial whose lease runs out or whose fence was overtaken.
+
+    It has a thread of its own, so neither the trial, which waits for its program, nor the event
+    loop must be prompt.
+    """
 
     def __init__(
         self, lease: Lease, fence: int | None, lock: HostLock, end: Callable[[Ending], None]
     ) -> None:
-        """`end` may be called more than once: the second time it is urgent."""
+        """`end` may be called more than once: the second call is urgent."""
         self._lease = lease
         self._fence = fence
         self._lock = lock
@@ -128,7 +134,7 @@ class Guard:
         looked_s = time.monotonic()
         while not self._done.wait(min(FENCE_LOOK_S, self._lease.left_s)):
             if time.monotonic() - looked_s > FENCE_LOOK_S + OVERSLEPT_S:
-                # The caller may have been stopped as well: it gets a whole lease again.
+                # The caller may have been stopped, too, so it gets a whole lease again.
                 self._lease.renew()
             looked_s = time.monotonic()
             ending = self._ending()
@@ -147,7 +153,7 @@ class Guard:
 
 
 class RunningTrial:
-    """One trial or session, from the request to the last line about it."""
+    """One trial or session, from the request to its last line."""
 
     def __init__(
         self,
@@ -156,9 +162,8 @@ class RunningTrial:
         finished: Callable[["RunningTrial", str], None],
         busy_for_s: Callable[[], float | None],
     ) -> None:
-        """`put` takes each item; `finished` is called with the outcome before the last ones.
-        `busy_for_s`: how long the holder of the lock may keep it without renewal, s; None: unknown.
-        """
+        """`put` takes each item; `finished` gets the outcome before the last items. `busy_for_s`:
+        how many seconds the holder of the lock may keep it without renewal; None: unknown."""
         self.call = call
         self.lease = Lease()
         self.holds_lock = False
@@ -174,7 +179,7 @@ class RunningTrial:
         )
 
     def start(self) -> None:
-        """Begin; return at once. Raise ResourceError when there is no thread to be had."""
+        """Start it; return at once. Raise ResourceError when no thread is available."""
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -182,9 +187,10 @@ class RunningTrial:
             raise ResourceError(f"{error}; end other processes, or allow more") from None
 
     def end(self, ending: Ending) -> None:
-        """End it; return at once, from any thread. A repetition means that it is urgent."""
+        """End it; return at once. Callable from any thread; a second call means that it is
+        urgent."""
         with self._mutex:
-            # Once it is closed, its descriptors may belong to another file.
+            # After it was closed, its descriptors may belong to another file.
             if self._interrupt is not None:
                 self._ending = self._ending or ending
                 self._interrupt.trip()
@@ -199,11 +205,11 @@ class RunningTrial:
             if last is not None:
                 self._say(last)
             self._say(ControlPlaneEvent(processes=(meter.taken(),)))
-        # Without its last line the stream of a crash counts as cut.
+        # Without its last line, the stream of a crash counts as cut.
         self._put(None)
 
     def _outcome(self) -> tuple[str, FailureEvent | Problem | None]:
-        """How it went in a word, and the last event about it."""
+        """Return the outcome in one word, and the last event about it."""
         try:
             return self._run(), None
         except HostBusyError as error:
@@ -224,7 +230,8 @@ class RunningTrial:
             return CRASHED, None if self._begun else Problem(500, CRASHED, "see the service's log")
 
     def _run(self) -> str:
-        """The trial's outcome. The lock is free and its descriptors are closed when this ends."""
+        """Return the trial's outcome. When this returns, the lock is free and its descriptors are
+        closed."""
         interrupt = self._interrupt
         assert interrupt is not None
         try:

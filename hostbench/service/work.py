@@ -13,9 +13,9 @@ from hostbench.programs.program import Program, load_program
 from hostbench.run.local import LocalTransport
 from hostbench.service.trial import WorkEvent
 
-# A service is not informed that a job is over: the job's file is removed when another job begins,
-# else so long after its last trial. Between two trials a job may wait for an idle host, or measure
-# cases of another subsystem.
+# A service is not informed that a job is over. The job's file is removed when another job begins,
+# or this long after its last trial: between two trials, a job may wait for an idle host or measure
+# another subsystem.
 KEPT_S = 600.0
 
 
@@ -30,19 +30,19 @@ class InstalledProgram:
 
     @property
     def as_loaded(self) -> Program:
-        """As it was when it was last read."""
+        """The program as it was last read."""
         return self._program
 
     def now(self) -> Program:
-        """The program with its table; takes some time when it was replaced, so never on the event
-        loop. Raise ResourceError."""
+        """Return the program with its table. This takes some time when it was replaced, so do not
+        call it on the event loop. Raise ResourceError."""
         with self._mutex:
             if not self.unchanged():
                 self._program = load_program(self._subsystem)
             return self._program
 
     def unchanged(self) -> bool:
-        """Whether its file is the one that was read. Raise ResourceError when it is gone."""
+        """Whether its file is still the one that was read. Raise ResourceError when it is gone."""
         path = self._program.path
         try:
             return Program.fingerprint_of(path.stat()) == self._program.fingerprint
@@ -53,11 +53,11 @@ class InstalledProgram:
 
 
 class KeptScratch:
-    """Lends the file to one trial at a time: the one that holds the host's lock. A job is known by
-    its fence. With the process the file goes by itself."""
+    """Lends the file to one trial at a time, the one that holds the host's lock. A job is
+    identified by its fence. When the process ends, the file disappears."""
 
     def __init__(self, kept_s: float = KEPT_S) -> None:
-        """`kept_s`: how long it is kept without a trial."""
+        """`kept_s`: how long the file is kept without a trial."""
         self._kept_s = kept_s
         self._mutex = threading.Lock()
         self._scratch = Scratch()
@@ -68,8 +68,8 @@ class KeptScratch:
 
     @contextlib.contextmanager
     def lent(self, fence: int | None) -> Iterator[Scratch]:
-        """The file of the job with this fence; None: a trial by hand, whose file ends with it, and
-        which needs the room of the one that is kept."""
+        """Lend the file of the job with this fence. None: a trial by hand, whose file ends with it
+        and needs the room of the kept one."""
         if fence is None:
             self._let_go()
             with contextlib.closing(Scratch()) as own:
@@ -104,13 +104,13 @@ class KeptScratch:
             self._timer.start()
 
     def _cancel(self) -> None:
-        """End the timer's thread, which would sleep on for each trial of a job."""
+        """End the timer's thread, which would otherwise sleep on for each trial of a job."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
 
     def _expire(self) -> None:
-        """Close the file, unless a trial has come meanwhile."""
+        """Close the file, unless a trial has started meanwhile."""
         with self._mutex:
             if not self._lent and time.monotonic() >= self._until_s:
                 self._scratch.close()
@@ -120,13 +120,14 @@ class TrialWork:
     """See hostbench.service.trial.Work."""
 
     def __init__(self, trial: Trial, program: Program, scratch: KeptScratch) -> None:
-        """`scratch` is the service's; the trial's fence names the job whose file it works on."""
+        """`scratch` is the service's; the trial's fence identifies the job whose file it works
+        on."""
         self._trial = trial
         self._program = program
         self._scratch = scratch
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
-        """The events of the trial."""
+        """Yield the events of the trial."""
         programs = {self._trial.subsystem: self._program}
         with self._scratch.lent(self._trial.fence) as scratch:
             transport = LocalTransport(programs, interrupt, lock_descriptor, scratch)

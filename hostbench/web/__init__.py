@@ -1,1 +1,1 @@
-"""What the HTTP APIs of the services and of the orchestrator have in common."""
+"""What the HTTP APIs of the services and of the orchestrator share."""

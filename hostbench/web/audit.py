@@ -1,4 +1,5 @@
-"""Who changed what: a line of the log for each call with a key that is no mere look."""
+"""Who changed what: a line in the log for each call that changes something, with the name of its
+key."""
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,14 +11,14 @@ _log = structlog.get_logger()
 
 
 class Audit:
-    """ASGI middleware. Registrations, which services renew four times a minute, are left to the
-    code that sees which are new."""
+    """ASGI middleware. Registrations, which services renew four times a minute, are logged by the
+    code that knows which are new."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and say afterwards whose it was."""
+        """Pass the request on, and log afterwards who sent it."""
         if scope["type"] != "http" or scope["method"] in LOOKS:
             await self._app(scope, receive, send)
             return

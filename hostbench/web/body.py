@@ -1,4 +1,4 @@
-"""Bodies of requests: of bounded size, and validated as the JSON they are."""
+"""Bodies of requests: limited in size, and validated as JSON."""
 
 import asyncio
 import json
@@ -18,17 +18,18 @@ from hostbench.web.problem import Problem
 Body = TypeVar("Body", bound=BaseModel)
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 JSON = "application/json"
-# What is longer is validated in a thread, so that other answers need not wait for it, and one at a
-# time: its errors may take a hundred times its size.
+# Longer bodies are validated in a thread, so that other answers need not wait, and one at a time:
+# their errors may take a hundred times their size.
 SHORT_BYTES = 16 << 10
-# Each takes up to 400 bytes while it is validated. 10,000 entries of a suite with ten each fit.
+# Each value takes up to 400 bytes during validation. 10,000 entries of a suite with ten values each
+# fit.
 VALUES_MOST = 1 << 17
-# To place an error costs a kilobyte.
+# Finding the place of an error takes a kilobyte.
 ERRORS_MOST = 5000
 
 
 class BodyLimit:
-    """ASGI middleware: a request of more than `most` bytes is answered with 413."""
+    """ASGI middleware that answers a request of more than `most` bytes with 413."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
@@ -65,10 +66,10 @@ class BodyLimit:
 
 
 def json_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:
-    """A dependency: the request's body as a `model`, validated strictly. Its place in OpenAPI is
-    made by `accepts`."""
+    """Return a dependency: the request's body as a `model`, validated strictly. `accepts` describes
+    it in OpenAPI."""
 
-    # In one thread: each has memory of its own that malloc() keeps.
+    # In one thread, because each has memory of its own that malloc() keeps.
     thread = ThreadPoolExecutor(1, thread_name_prefix="body")
 
     async def read(request: Request) -> Body:
@@ -85,7 +86,7 @@ def json_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:
 
 
 def _validated(model: type[Body], content: bytes) -> Body:
-    # All values but the first of a list or an object have a comma before them.
+    # All values except the first of a list or an object have a comma before them.
     if sum(content.count(mark) for mark in (b",", b"[", b"{")) > VALUES_MOST:
         raise Problem(
             413,
@@ -107,8 +108,8 @@ def _validated(model: type[Body], content: bytes) -> Body:
 
 
 def _placed(error: ValidationError, content: bytes) -> list[dict[str, Any]]:
-    """The errors at their places in the document, one a place. The branches of a union, which are
-    part of pydantic's locations, are put together."""
+    """Return the errors at their places in the document, one for each place. Branches of a union,
+    which are part of pydantic's locations, are merged."""
     errors: list[dict[str, Any]] = [
         dict(one) for one in error.errors(include_url=False, include_context=False)
     ]
@@ -120,13 +121,13 @@ def _placed(error: ValidationError, content: bytes) -> list[dict[str, Any]]:
     return [
         {**some[0], "loc": ("body", *place), "msg": _one_sentence([one["msg"] for one in some])}
         for place, some in by_place.items()
-        # Of a union's branches the one that fits best is the one that got furthest.
+        # Of a union's branches, the one that got furthest fits best.
         if place not in inner
     ]
 
 
 def _place(error: Mapping[str, Any], node: Any) -> tuple[str | int, ...]:
-    """Where in the document an error is."""
+    """Return the place of an error in the document."""
     place: list[str | int] = []
     path: tuple[str | int, ...] = error["loc"]
     for part in path:
@@ -148,7 +149,8 @@ def _one_sentence(messages: Sequence[str]) -> str:
 
 
 def accepts(model: type[BaseModel], examples: Mapping[str, Any]) -> dict[str, Any]:
-    """`openapi_extra` of a call whose body `json_body(model)` reads. `examples` by name: bodies."""
+    """Return `openapi_extra` for a call whose body `json_body(model)` reads. `examples`: bodies by
+    name."""
     shown = {name: {"value": value} for name, value in examples.items()}
     schema = {"$ref": SCHEMA_REFERENCE.format(model=model.__name__)}
     content = {JSON: {"schema": schema, "examples": shown}}

@@ -1,4 +1,5 @@
-"""Who stays connected: callers that say nothing, or do not read their answer, keep nobody out."""
+"""Limits on connections, so that callers which send nothing, or do not read their answer, keep
+nobody out."""
 
 import asyncio
 import contextlib
@@ -12,14 +13,16 @@ from typing import Any, cast
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-# For a whole request, from the connection or its first byte to its last, and for a TLS handshake.
+# For a whole request, from the connection or its first byte to its last byte; also for a TLS
+# handshake.
 REQUEST_S = 10.0
-# For a caller to take what was written to it: some 64 KiB.
+# For a caller to read what was written to it: about 64 KiB.
 READING_S = 30.0
 CONNECTIONS_MOST = 500
-# Callers behind a proxy have one address between them.
+# Callers behind a proxy share one address.
 OF_ADDRESS_MOST = 250
-# In one turn of the loop: a caller under way is heard before 250 others have come after it.
+# In one turn of the loop, so that an existing caller is served before 250 others have come after
+# it.
 ACCEPTED_AT_ONCE = 32
 LOG_EVERY_S = 60.0
 # struct tcp_info of linux/tcp.h, up to tcpi_bytes_received.
@@ -28,7 +31,7 @@ _log = structlog.get_logger()
 
 
 class _Turn(Enum):
-    """Whose move it is on a connection."""
+    """Whose turn it is on a connection."""
 
     ASKING = "a request is not whole yet"
     WORKING = "a request is being answered"
@@ -38,7 +41,7 @@ class _Turn(Enum):
 
 @dataclass
 class _Caller:
-    """One connection. `is_known`: a request of it has come whole."""
+    """One connection. `is_known`: a complete request of it has arrived."""
 
     connection: socket.socket
     address: str | None
@@ -52,10 +55,10 @@ class _Caller:
 class Door:
     """The connections of one server, from accept() to close().
 
-    One that keeps the server waiting for longer than `request_s` or `reading_s` is ended. Where
-    there are as many as may be, altogether or of one address, one makes room for a new one: of
-    those that have sent nothing at all the oldest, such as before a TLS handshake, then the one
-    that has said nothing for longest; where all are being answered, the new one is closed.
+    A connection that keeps the server waiting for longer than `request_s` or `reading_s` is closed.
+    If the limit is reached, for all connections or for one address, one of them makes room for a
+    new one: the oldest that has sent nothing at all, not even a TLS handshake; else the one that
+    has been silent longest. If all are being answered, the new one is closed.
     """
 
     most: int = CONNECTIONS_MOST
@@ -68,8 +71,9 @@ class Door:
     _logged_at: float = -LOG_EVERY_S
 
     def admit(self, connection: socket.socket, address: object) -> None:
-        """Raise ConnectionAbortedError where there is no room: the connection is closed then."""
-        # Callers at a Unix socket have no address.
+        """Admit a connection. Raise ConnectionAbortedError if there is no room; the connection is
+        then closed."""
+        # Callers on a Unix socket have no address.
         whose = str(address[0]) if isinstance(address, tuple) else None
         if not self._make_room(whose):
             self._count_ended()
@@ -82,11 +86,11 @@ class Door:
         self._turn(number, _Turn.ASKING)
 
     def __len__(self) -> int:
-        """How many connections there are."""
+        """Return the number of connections."""
         return len(self._callers)
 
     def forget(self, number: int) -> None:
-        """The connection with this descriptor is about to be closed."""
+        """Remove the connection with this descriptor, which is about to be closed."""
         caller = self._callers.pop(number, None)
         if caller is None:
             return
@@ -103,7 +107,8 @@ class Door:
         return len(self._callers) < self.most or self._end_idlest(None)
 
     def _end_idlest(self, whose: str | None) -> bool:
-        """End a connection of address `whose`, None: of any; whether there was one to end."""
+        """Close the most idle connection of address `whose`, or of any if None; return whether
+        there was one."""
         idle = sorted(
             (caller.is_known, caller.since, number)
             for number, caller in self._callers.items()
@@ -120,7 +125,7 @@ class Door:
         return True
 
     def _end(self, number: int) -> None:
-        # asyncio, which owns the descriptor, reads the end of the stream and closes it.
+        # asyncio owns the descriptor: it reads the end of the stream and closes it.
         connection = self._callers[number].connection
         self.forget(number)
         self._count_ended()
@@ -147,7 +152,7 @@ class Door:
         caller.is_known |= turn is _Turn.WORKING
 
     def protocol(self) -> type[H11Protocol]:
-        """uvicorn's protocol, whose connections tell this door whose turn it is."""
+        """Return uvicorn's protocol, whose connections report to this door whose turn it is."""
         door = self
 
         class Protocol(H11Protocol):
@@ -187,8 +192,8 @@ class Door:
 
 
 def _has_sent(connection: socket.socket) -> bool:
-    """Whether anything came, if only the beginning of a TLS handshake. Asks the kernel: asyncio
-    reports nothing of a handshake before its end."""
+    """Whether anything has arrived, even only the beginning of a TLS handshake. The kernel knows
+    it; asyncio reports a handshake only at its end."""
     try:
         information = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.size)
         return bool(_RECEIVED.unpack(information)[0])
@@ -197,15 +202,18 @@ def _has_sent(connection: socket.socket) -> bool:
 
 
 class DoorSocket(socket.socket):
-    """A listening socket whose connections go through a door."""
+    """A listening socket whose connections pass a door."""
 
     door: Door
     _accepted = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raise ConnectionAbortedError for a connection that the door does not admit, which
-        asyncio takes for one that its caller gave up, and BlockingIOError where the others are to
-        be heard first: asyncio comes back in its next turn."""
+        """Accept a connection.
+
+        Raise ConnectionAbortedError for a connection that the door does not admit; asyncio treats
+        that as one that its caller gave up. Raise BlockingIOError if other callers must be served
+        first; asyncio returns in its next turn.
+        """
         if self._accepted >= ACCEPTED_AT_ONCE:
             raise BlockingIOError
         if not self._accepted:
@@ -225,6 +233,7 @@ class _Connection(socket.socket):
     door: Door
 
     def close(self) -> None:
-        """Before the descriptor can be another connection's."""
+        """Close the connection, and remove it from the door before another connection gets its
+        descriptor."""
         self.door.forget(self.fileno())
         super().close()

@@ -15,7 +15,7 @@ TIMEOUT_S = 4.0
 
 
 def connect(listen: str) -> socket.socket:
-    """A connection to HOST:PORT or unix:/PATH; every address of this host is reached by its own."""
+    """Connect to HOST:PORT or unix:/PATH; for a server on every address, use this host's own."""
     if listen.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(TIMEOUT_S)
@@ -27,14 +27,15 @@ def connect(listen: str) -> socket.socket:
 
 
 def status_line(connection: socket.socket) -> str:
-    """The first line of the answer."""
+    """Return the first line of the answer."""
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     with connection.makefile("rb") as answer:
         return answer.readline(200).decode("latin-1").strip()
 
 
 def secured(connection: socket.socket, certificate: str) -> socket.socket:
-    """The connection with TLS, to the server with just this certificate, whatever its name."""
+    """Return the connection with TLS, to the server with exactly this certificate, whatever its
+    name."""
     import ssl
 
     context = ssl.create_default_context(cafile=certificate)
@@ -44,7 +45,7 @@ def secured(connection: socket.socket, certificate: str) -> socket.socket:
 
 
 def main() -> int:
-    """0: healthy; 1: not, with a line on standard output, which `docker inspect` shows."""
+    """Return 0: healthy; 1: not, with a line on standard output, which `docker inspect` shows."""
     certificate = os.environ.get("HOSTBENCH_TLS_CERT_FILE")
     try:
         with connect(os.environ["HOSTBENCH_LISTEN"]) as connection:

@@ -1,4 +1,4 @@
-"""Keys in requests: `Authorization: Bearer KEY`. Who has one is called by name, and has a role."""
+"""Keys in requests: `Authorization: Bearer KEY`. The owner of a key has a name and a role."""
 
 import base64
 import binascii
@@ -20,17 +20,18 @@ from hostbench.web.problem import Problem
 from hostbench.web.settings import KEY_CHARACTERS_LEAST
 
 _log = structlog.get_logger()
-# A line of the file of keys: a name, a role, SHA-256 of the key.
+# A line of the file of keys: a name, a role, the key's SHA-256.
 _LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}) (viewer|operator) ([0-9a-f]{64})")
-# Of the file of hosts' keys: a host, its key.
+# A line of the file of hosts' keys: a host, its key.
 _HOST_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}) ([!-~]{16,200})")
-# How long the key before is taken after a change: the other side reads its own file a moment later.
+# How long the previous key is accepted after a change: the other side reads its own file a moment
+# later.
 BEFORE_S = 60.0
 Content = TypeVar("Content")
 
 
 class Role(StrEnum):
-    """What a key is for: to look, to look and to change, to register."""
+    """What a key allows: to read, to read and change, or to register."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -39,28 +40,28 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """Whose key a request came with; `host`: the only one that its services may be of, None: it is
-    bound to none."""
+    """The owner of a request's key. `host`: the only host whose services may use it; None: any
+    host."""
 
     name: str
     role: Role
     host: str | None = None
 
 
-# The services of a host, by the key that they share.
+# The services of a host with the key that all hosts share.
 SERVICES = Caller("services", Role.SERVICE)
 Keys = Sequence[tuple[Caller, bytes]]
 
 
 class KeyRing:
-    """The keys of one server, as SHA-256, of sources that are asked at each call: files of keys may
+    """The keys of one server, as SHA-256, read from their sources at each call: files of keys may
     change at any time."""
 
     def __init__(self, *sources: Callable[[], Keys]) -> None:
         self._sources = sources
 
     def caller(self, offered: bytes) -> Caller | None:
-        """Whose key this is. Takes as long whichever it is."""
+        """Return the owner of this key, or None. It takes the same time for every key."""
         digest = hashlib.sha256(offered).digest()
         known = [one for source in self._sources for one in source()]
         found = [caller for caller, key in known if hmac.compare_digest(digest, key)]
@@ -68,8 +69,8 @@ class KeyRing:
 
 
 class WatchedFile(Generic[Content]):
-    """A small file with keys that is read again whenever it has changed. `missing`: what counts
-    where it cannot be read."""
+    """A small file with keys that is read again when it has changed. `missing`: the content if it
+    cannot be read."""
 
     def __init__(self, path: Path, parse: Callable[[str], Content], missing: Content) -> None:
         self._path = path
@@ -78,7 +79,7 @@ class WatchedFile(Generic[Content]):
         self._version: object = None
 
     def content(self) -> Content:
-        """What it holds now."""
+        """Return its present content."""
         try:
             status = self._path.stat()
             version = (status.st_mtime_ns, status.st_size, status.st_ino)
@@ -94,14 +95,14 @@ class WatchedFile(Generic[Content]):
 
 
 class NamedKeys:
-    """Those of users with a name and a role: a line of a file for each, NAME ROLE SHA-256."""
+    """The keys of users with a name and a role, one a line of a file: NAME ROLE SHA-256."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = WatchedFile[Keys](path, self._parsed, ())
 
     def known(self) -> Keys:
-        """All of them."""
+        """Return all of them."""
         return self._file.content()
 
     def _parsed(self, text: str) -> Keys:
@@ -112,8 +113,8 @@ class NamedKeys:
 
 
 class HostKeys:
-    """The key of each host, by which its services register and are called: a line of a file for
-    each, HOST KEY. Without a file all have the same."""
+    """The key of each host, with which its services register and are called, one a line of a file:
+    HOST KEY. Without a file, all hosts share one key."""
 
     def __init__(self, shared: str, path: Path | None) -> None:
         self._shared = shared
@@ -121,11 +122,11 @@ class HostKeys:
         self._file = WatchedFile[Mapping[str, str]](path, self._parsed, {}) if path else None
 
     def of(self, host: str) -> str | None:
-        """That of a host; None: it has none, or none any more."""
+        """Return the key of a host, or None if it has none, or no longer has one."""
         return self._shared if self._file is None else self._file.content().get(host)
 
     def known(self) -> Keys:
-        """All of them; each but the shared one is bound to its host."""
+        """Return all of them; each except the shared one is bound to its host."""
         if self._file is None:
             return [(SERVICES, digest_of(self._shared))]
         return [
@@ -139,8 +140,8 @@ class HostKeys:
 
 
 class OwnKey:
-    """The one key of a caller: that of its file, which may change while the server runs, or the one
-    of the settings. The key before is taken for `before_s` more."""
+    """The single key of a caller: from its file, which may change while the server runs, or from
+    the settings. The previous key is accepted for another `before_s` seconds."""
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ class OwnKey:
         self._file = WatchedFile(path, self._parsed, "") if path else None
 
     def current(self) -> str:
-        """Return the key to send. A file without one changes nothing: it is being written."""
+        """Return the key to send. An empty file changes nothing: it is just being written."""
         key = (self._file.content() if self._file else "") or self._key
         if key != self._key:
             self._before, self._key = self._key, key
@@ -166,7 +167,7 @@ class OwnKey:
         return self._key
 
     def known(self) -> Keys:
-        """Return the keys to take."""
+        """Return the keys to accept."""
         keys = [self.current()]
         if time.monotonic() < self._before_until_s:
             keys.append(self._before)
@@ -181,8 +182,8 @@ class OwnKey:
 
 
 def _fields(line: re.Pattern[str], text: str, path: Path) -> Iterator[Any]:
-    """The groups of each line; one that is wrong is named in the log by its number alone, for it
-    may be a key that somebody put there."""
+    """Yield the groups of each line. The log names a wrong line only by its number, because it may
+    contain a key."""
     for number, written in enumerate(text.splitlines(), start=1):
         if not written.strip() or written.startswith("#"):
             continue
@@ -194,26 +195,27 @@ def _fields(line: re.Pattern[str], text: str, path: Path) -> Iterator[Any]:
 
 
 def digest_of(key: str) -> bytes:
-    """What is kept of a key. Keys are random and long: there is nothing to guess that a slow hash
-    would keep from anybody."""
+    """Return what is stored of a key. Keys are random and long, so a slow hash would not protect
+    them better."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def requires(
     ring: KeyRing, *roles: Role, in_browsers: bool = False
 ) -> Callable[[Request], Awaitable[None]]:
-    """A dependency that lets a request pass with a key of one of `roles` and refuses it otherwise;
-    `request.state.caller` is whose it is.
+    """Return a dependency that accepts a request with a key of one of `roles` and refuses any
+    other. `request.state.caller` is the key's owner.
 
-    `in_browsers`: a browser asks for a name and a password, any name and the key. Only for calls
-    that change nothing: a browser sends a password along that another page makes it ask with.
+    `in_browsers`: a browser asks for a name and a password; any name and the key are valid. Use
+    this only for calls that change nothing: another page can make a browser send a request with the
+    password.
     """
     challenge = 'Basic realm="hostbench", charset="UTF-8"' if in_browsers else "Bearer"
 
-    # A coroutine: FastAPI would call a plain function in a thread.
+    # A coroutine, because FastAPI would call a plain function in a thread.
     async def check(request: Request) -> None:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        # Latin-1 is what the header was decoded with.
+        # The header was decoded as Latin-1.
         offered = given.strip().encode("latin-1")
         if in_browsers and scheme.lower() == "basic":
             offered = _password(offered)
@@ -239,7 +241,8 @@ def requires(
 
 
 def _password(credentials: bytes) -> bytes:
-    """The password of `name:password` in base64 (RFC 7617), empty when it is none."""
+    """Return the password of `name:password` in base64 (RFC 7617), or an empty value if it is
+    invalid."""
     try:
         return base64.b64decode(credentials, validate=True).partition(b":")[2]
     except binascii.Error:

@@ -1,4 +1,4 @@
-"""What a server of ours says of itself: one JSON object a line on standard error."""
+"""The log of our servers: one JSON object a line on standard error."""
 
 import logging
 import sys
@@ -10,14 +10,14 @@ _SHARED: tuple[structlog.types.Processor, ...] = (
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 )
-# Without the values of variables: the key is among them.
+# Without the values of variables, which include the key.
 _TRACEBACKS = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 )
 
 
 def configure_logging() -> None:
-    """Also for what libraries log, from warnings on."""
+    """Configure logging, also for libraries, from warnings on."""
     structlog.configure(
         processors=[
             *_SHARED,

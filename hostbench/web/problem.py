@@ -25,7 +25,7 @@ class FieldProblem(BaseModel):
 
 class ProblemDetails(BaseModel):
     """RFC 9457. `code` is for programs, `detail` for people: the value, what is allowed, the
-    remedy. Further members depend on the code."""
+    remedy. Other members depend on the code."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -50,7 +50,7 @@ class Problem(Exception):
         headers: Mapping[str, str] | None = None,
         **members: Any,
     ) -> None:
-        """`members` are added to the answer as they are."""
+        """`members` are added to the answer unchanged."""
         super().__init__(detail)
         errors = [FieldProblem(field=field, detail=detail)] if field else []
         self.headers = headers
@@ -64,7 +64,7 @@ class Problem(Exception):
         )
 
     def response(self) -> JSONResponse:
-        """The answer."""
+        """Return the answer."""
         return JSONResponse(
             self.details.model_dump(mode="json"),
             self.details.status,
@@ -74,7 +74,7 @@ class Problem(Exception):
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Make every refusal of `app` a problem, FastAPI's own included."""
+    """Make every refusal of `app` a problem, including FastAPI's own."""
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HostbenchError, _expected)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -122,7 +122,7 @@ def _spelt(place: Sequence[str | int]) -> str:
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
-    """The value, and what is allowed instead."""
+    """Return the value, and what is allowed instead."""
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "json_invalid":
         return f"the body is not JSON: {message.removeprefix('Invalid JSON: ')}"
@@ -136,7 +136,7 @@ def _sentence(error: Mapping[str, Any]) -> str:
 
 
 def problem_responses(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:
-    """For OpenAPI: these statuses answer with problem details."""
+    """Return, for OpenAPI, that these statuses answer with problem details."""
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     return {
         status: {

@@ -1,4 +1,4 @@
-"""uvicorn, quieter than by itself and prompt in its end."""
+"""uvicorn, with fewer wake-ups and a prompt end."""
 
 import asyncio
 import contextlib
@@ -21,8 +21,8 @@ from hostbench.base.errors import ResourceError
 from hostbench.base.listen import Listen
 from hostbench.web.door import Door, DoorSocket
 
-# Between two calls of a caller on one connection. Longer than any client of ours keeps one, so
-# that it is never closed under a request.
+# The time between two calls of a caller on one connection. It is longer than any client of ours
+# keeps one, so that a connection is never closed during a request.
 KEEP_ALIVE_S = 75
 BACKLOG = 128
 SOCKET_MODE = 0o666  # the key decides who may call
@@ -30,27 +30,30 @@ _log = structlog.get_logger()
 
 
 class QuietServer(uvicorn.Server):
-    """Sleeps until something comes, where uvicorn wakes ten times a second: a trial may be running.
-    SIGTERM and SIGINT end what runs, the answers under way and then the process."""
+    """A server that sleeps until something comes; uvicorn itself wakes ten times a second, and a
+    trial may be running.
+
+    SIGTERM and SIGINT end what runs, then the answers in progress, and then the process.
+    """
 
     def __init__(self, config: uvicorn.Config, end: Callable[[], None]) -> None:
-        """`end` is called on the loop when a signal has come; it returns at once."""
+        """`end` is called on the loop when a signal has come; it must return at once."""
         super().__init__(config)
         self._end = end
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_requested = asyncio.Event()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Unlike uvicorn's own, does not die of the signal afterwards. Inside a signal handler, so
-        it only wakes the loop."""
+        """Wake the loop. It runs in a signal handler, so it does no more; unlike uvicorn's version,
+        the process does not die from the signal afterwards."""
         self.should_exit = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop_requested.set)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Unlike uvicorn's own, gives none back: of a further signal, which comes while the process
-        ends, it does not die."""
+        """Handle signals; unlike uvicorn's version, do not restore the handlers: a further signal
+        during the end must not kill the process."""
         for number in HANDLED_SIGNALS:
             signal.signal(number, self.handle_exit)
         try:
@@ -60,22 +63,23 @@ class QuietServer(uvicorn.Server):
                 signal.signal(number, signal.SIG_IGN)
 
     async def main_loop(self) -> None:
-        """What uvicorn does here at each tick is for options that serve() does not set."""
+        """Wait for the end. uvicorn's tasks at each tick belong to options that serve() does not
+        set."""
         self._loop = asyncio.get_running_loop()
-        # What was imported stays, so the collector of cycles need not look through it. While it
-        # does, which takes 0.1 s, all threads wait.
+        # Imported objects stay, so the garbage collector need not visit them. A visit takes 0.1 s
+        # and stops all threads.
         gc.freeze()
         if not self.should_exit:
             await self._stop_requested.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """First ends what runs: uvicorn waits for the answers under way."""
+        """End what runs first, because uvicorn waits for the answers in progress."""
         self._end()
         await super().shutdown(sockets)
 
 
 def listening_socket(listen: Listen, door: Door) -> DoorSocket:
-    """A socket that takes connections from now on, through `door`. Raise ResourceError."""
+    """Return a socket that accepts connections from now on, through `door`. Raise ResourceError."""
     try:
         bound = _tcp_socket(listen) if listen.path is None else _unix_socket(listen.path)
     except OSError as error:
@@ -96,8 +100,8 @@ def _tcp_socket(listen: Listen) -> DoorSocket:
         flags=socket.AI_PASSIVE,
     )
     family, kind, protocol, _, address = found[0]
-    # With its protocol: asyncio switches Nagle's algorithm off only where it knows that it is
-    # TCP, and a first line would wait 40 ms for the headers to be acknowledged.
+    # With its protocol: asyncio disables Nagle's algorithm only if it knows that this is TCP;
+    # otherwise a first line would wait 40 ms for the acknowledgement of the headers.
     bound = DoorSocket(family, kind, protocol)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(address)
@@ -110,7 +114,7 @@ def _unix_socket(path: Path) -> DoorSocket:
         try:
             bound.connect(str(path))
         except ConnectionRefusedError:
-            path.unlink()  # a service that was killed left it behind
+            path.unlink()  # left by a killed service
         else:
             bound.close()
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
@@ -122,7 +126,8 @@ def _unix_socket(path: Path) -> DoorSocket:
 def serve(
     app: FastAPI, listen: Listen, end: Callable[[], None], grace_s: int, **options: Any
 ) -> None:
-    """Serve until a signal comes, call `end` then, and give the answers under way `grace_s`.
+    """Serve until a signal comes, then call `end`, and give the answers in progress `grace_s`
+    seconds.
 
     `options`: see uvicorn.Config. Raise ResourceError when it cannot listen.
     """

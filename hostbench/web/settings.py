@@ -1,5 +1,5 @@
-"""The settings of a server: where it listens, its keys and TLS, and that keys never travel in clear
-beyond this machine. Without FastAPI, so that a wrong setting is reported at once."""
+"""The settings of a server: where it listens, its keys and TLS. They ensure that keys never travel
+unencrypted beyond this machine. Without FastAPI, so that a wrong setting is reported at once."""
 
 import os
 import ssl
@@ -56,9 +56,9 @@ ReadableFile = Annotated[Path, AfterValidator(_readable)]
 
 
 class ServerSettings(EnvironmentSettings):
-    """Where a server listens, and the files of its certificate and that one's key; both None: it
-    speaks HTTP without TLS. `ca_file`: who signed what others show; None: the system's
-    authorities."""
+    """Where a server listens, and the files of its certificate and the certificate's key; both
+    None: it uses HTTP without TLS. `ca_file`: the authority that signed other servers'
+    certificates; None: the system's authorities."""
 
     listen: ListenAddress
     tls_cert_file: ReadableFile | None = None
@@ -83,8 +83,8 @@ class ServerSettings(EnvironmentSettings):
         return self
 
     def check_exposure(self, published: str | None = None) -> None:
-        """Raise UsageError where keys would travel in clear. `published`: HOSTBENCH_BIND, of a
-        server in a container that others reach by that address alone."""
+        """Raise UsageError if keys would travel unencrypted. `published`: HOSTBENCH_BIND, for a
+        server in a container that others reach only at that address."""
         name = "HOSTBENCH_BIND" if published else "HOSTBENCH_LISTEN"
         exposed = published or self.listen.address
         loopback = is_loopback(published) if published else self.listen.loopback

@@ -11,7 +11,7 @@ from orchestrator.core import Orchestrator
 
 
 def core_of(request: Request) -> Orchestrator:
-    """The orchestrator behind this application."""
+    """Return the orchestrator behind this application."""
     core = request.app.state.core
     assert isinstance(core, Orchestrator)
     return core
@@ -29,7 +29,7 @@ JobId = Annotated[
 
 
 def job_of(job_id: JobId, core: Core) -> JobView:
-    """The job that the path names. Raise Problem when there is none."""
+    """Return the job in the path. Raise Problem when there is none."""
     return core.catalogue.view(job_id)
 
 
@@ -37,6 +37,9 @@ Job = Annotated[JobView, Depends(job_of)]
 
 
 def as_json(answer: BaseModel, status: int = 200, **headers: str) -> Response:
-    """What may be large, as it is sent. Made by the call in its thread: FastAPI would make it on
-    the event loop, 20 ms long for a job with a suite of 5,000 entries."""
+    """Return an answer that may be large, already as JSON.
+
+    The call makes it in its own thread. FastAPI would make it on the event loop, which takes 20 ms
+    for a job with a suite of 5,000 entries.
+    """
     return Response(answer.model_dump_json(), status, headers, media_type=JSON)

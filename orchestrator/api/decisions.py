@@ -1,4 +1,4 @@
-"""/compare, /hosts/{host}/history, /baselines and /jobs/{id}/baseline: what several jobs say
+"""/compare, /hosts/{host}/history, /baselines and /jobs/{id}/baseline: answers about several jobs
 together."""
 
 from typing import Annotated

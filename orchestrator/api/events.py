@@ -1,4 +1,4 @@
-"""/jobs/{id}/events: what happens in a job, as server-sent events."""
+"""/jobs/{id}/events: the events of a job, as server-sent events."""
 
 import contextlib
 import json
@@ -20,12 +20,12 @@ from orchestrator.core import Orchestrator
 from orchestrator.queue.connection import key
 
 REPLAY_BATCH = 200
-# After so much silence the stream is looked at all the same: a message may have been missed.
+# After this long without a message, read the stream anyway: a message may have been lost.
 SILENCE_S = 15.0
 WATCHERS_MOST = 100
 RETRY_MS = 2000
 _EVENT_ID = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
-# How an event begins that hostbench wrote, and not a script of Redis.
+# The beginning of an event that hostbench wrote, not a script of Redis.
 _NAMED = re.compile(r'\{"event":"(\w+)"', re.ASCII)
 BEGINNING = "0-0"
 _EXAMPLE = """\
@@ -47,13 +47,14 @@ router = APIRouter(tags=["jobs"])
 
 
 class Watchers:
-    """Counts the clients that watch."""
+    """Counts the clients that watch jobs."""
 
     def __init__(self) -> None:
         self.count = 0
 
     async def __call__(self) -> AsyncIterator[None]:
-        """A dependency: one more, for as long as the answer takes. Raise Problem."""
+        """Count one more client while its answer lasts, as a dependency. Raise Problem if there are
+        too many."""
         if self.count >= WATCHERS_MOST:
             raise Problem(
                 429,
@@ -104,7 +105,8 @@ async def events(
 
 
 async def _without_events(core: Orchestrator, job_id: str) -> JobView | None:
-    """A job that has ended and whose events are no longer kept, as it is now."""
+    """Return a job that has ended and whose events are no longer kept, in its present state; else
+    None."""
     with contextlib.suppress(RedisError, Problem):
         if not await core.redis_async.exists(key("events", job_id)):
             view = await run_in_threadpool(core.catalogue.view, job_id)
@@ -133,9 +135,9 @@ class _Follower:
         self._after = after
 
     async def events(self) -> AsyncIterator[ServerSentEvent]:
-        """The events after `after`, until the job has ended. Raise RedisError."""
+        """Yield the events after `after` until the job has ended. Raise RedisError."""
         async with self._redis.pubsub() as channel:
-            # No event falls between subscribing and reading: the stream is read on another
+            # No event is lost between subscribing and reading: the stream is read on another
             # connection, after Redis confirmed the subscription.
             await channel.subscribe(key("live", self._job))
             await channel.get_message(timeout=SILENCE_S)
@@ -147,17 +149,18 @@ class _Follower:
                     yield event
 
     async def _begin_where_it_is(self) -> None:
-        """An id beyond the end is of a stream that is gone: this one is new from its beginning."""
+        """Start from the beginning if the client's id is beyond the end: it is from an earlier
+        stream that is gone."""
         if await self._last() < _position(self._after):
             self._after = BEGINNING
 
     async def _last(self) -> tuple[int, int]:
-        """Where the stream ends."""
+        """Return the position of the stream's end."""
         last: list[Any] = cast(Any, await self._redis.xrevrange(self._stream, count=1))
         return _position(last[0][0] if last else BEGINNING)
 
     async def _heard(self, channel: redis.asyncio.client.PubSub) -> AsyncIterator[ServerSentEvent]:
-        """What is published up to a change of state, or until it is silent."""
+        """Yield what is published, until the state changes or nothing is published any more."""
         while (message := await channel.get_message(timeout=SILENCE_S)) is not None:
             if message["type"] != "message":
                 continue
@@ -174,7 +177,7 @@ class _Follower:
             yield event
 
     async def _recorded(self) -> AsyncIterator[ServerSentEvent]:
-        """What stands in the stream."""
+        """Yield what the stream holds."""
         while True:
             batch: list[tuple[str, dict[str, str]]] = cast(
                 Any,
@@ -200,7 +203,7 @@ def _position(event_id: str) -> tuple[int, int]:
 
 
 def _sent(event_id: str | None, text: str) -> ServerSentEvent:
-    # The plan of ten thousand cases has megabytes: it is not parsed on the event loop.
+    # A plan of ten thousand cases has megabytes, so it is not parsed on the event loop.
     named = _NAMED.match(text)
     name = named[1] if named else json.loads(text)["event"]
     return ServerSentEvent(raw_data=text, event=name, id=event_id, retry=RETRY_MS)

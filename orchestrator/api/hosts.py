@@ -1,4 +1,4 @@
-"""/hosts and /workloads: who is there and what can be measured."""
+"""/hosts and /workloads: the registered hosts, and what they can measure."""
 
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ _EXAMPLES: dict[str, Any] = {
 }
 
 router = APIRouter(tags=["hosts"])
-# With the services' key.
+# These calls take the services' key.
 registrations = APIRouter(tags=["hosts"])
 
 

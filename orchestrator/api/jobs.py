@@ -1,4 +1,4 @@
-"""/jobs: submit, list, look, cancel, resume."""
+"""/jobs: submit, list, show, cancel, resume."""
 
 from typing import Annotated, Any
 
@@ -103,7 +103,7 @@ def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -
             if answer.outcome != "taken":
                 return answer
     except (Problem, OutOfMemoryError):
-        # What was accepted once stays accepted, though its host be gone by now, or Redis be full.
+        # An accepted job stays accepted, even if its host is gone now or Redis is full.
         before = None if idempotency_key is None else core.jobs.submitted(idempotency_key, body)
         if before is None:
             raise
@@ -112,7 +112,7 @@ def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -
 
 
 def _check_room(core: Orchestrator) -> None:
-    """Raise Problem where the results directory has no room for another job."""
+    """Raise Problem if the results directory has no room for another job."""
     if (refusal := core.archive.refusal()) is not None:
         raise Problem(507, "results_full", refusal)
 
@@ -184,7 +184,7 @@ def cancel(job_id: JobId, job: Job, core: Core) -> Response:
         )
     view = core.catalogue.view(job_id)
     if view.state in TERMINAL:
-        core.archive.keep(view)  # of one that had measured before it was resumed
+        core.archive.keep(view)  # a resumed job may have measured before
     return as_json(view, 202)
 
 
@@ -228,7 +228,7 @@ def _resumed(core: Orchestrator, job: JobView) -> Changed:
             f"job {job.id} was not submitted here; go on with hostbench run --resume {job.id} "
             "where it was measured",
         )
-    # Redis no longer knows it: planned again as if it were new, since hosts may have changed.
+    # Redis no longer has it, so it is planned as a new one: hosts may have changed.
     accepted = core.acceptance.accept(job.spec.model_copy(update={"hosts": job.hosts}))
     again = accepted.job(job.id)
     fields = again.fields | {

@@ -1,4 +1,4 @@
-"""/jobs/{id}/result and /report: what was measured."""
+"""/jobs/{id}/result and /report: the results of a job."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from orchestrator.core import Orchestrator
 
 HTML, CSV_TYPE = "text/html", "text/csv"
 CHUNK_BYTES = 1 << 18
-# The page has no script and loads nothing; nor may it, whatever a suite's texts hold.
+# The page has no script and loads nothing, and the browser must not let a suite's texts do so.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
     "X-Content-Type-Options": "nosniff",
@@ -35,7 +35,7 @@ _RESULT: dict[int | str, dict[str, Any]] = {
 }
 
 router = APIRouter(tags=["jobs"])
-# For people who follow a link of a board.
+# For people who follow a link from a board.
 pages = APIRouter(tags=["jobs"])
 
 
@@ -53,7 +53,7 @@ async def result(
     """GET /jobs/{id}/result."""
     directory = directory_of(core, job)
     kept = directory.document if form == "json" else directory.path / CSV
-    # A resumption removes it: once open, it is served to its end.
+    # A resumption removes the file; once opened, it is still sent to its end.
     with contextlib.suppress(FileNotFoundError):
         return _sent(kept.open("rb"), JSON if form == "json" else CSV_TYPE)
     made = await core.reporter.document(directory, form)
@@ -73,7 +73,7 @@ async def report(job: Job, core: Core) -> Response:
 
 
 def directory_of(core: Orchestrator, job: JobView) -> JobDirectory:
-    """The job's files. Raise Problem when it has measured nothing."""
+    """Return the job's files. Raise Problem when it has measured nothing."""
     if not core.archive.has(job.id):
         raise Problem(
             409,

@@ -1,4 +1,4 @@
-"""/healthz, /metrics and /points/rejected: how the orchestrator is."""
+"""/healthz, /metrics and /points/rejected: the state of the orchestrator."""
 
 from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
@@ -11,7 +11,7 @@ from orchestrator.core import Orchestrator
 from orchestrator.influx.outbox import Outbox
 from orchestrator.observe import health
 
-# Without a key: what watches over containers has none.
+# These calls take no key: monitoring of containers has none.
 open_calls = APIRouter(tags=["health"])
 router = APIRouter(tags=["health"])
 

@@ -1,4 +1,4 @@
-"""/suites: what jobs may name."""
+"""/suites: the suites that jobs may name."""
 
 from typing import Annotated
 

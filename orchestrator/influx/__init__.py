@@ -1,1 +1,1 @@
-"""Points for InfluxDB: made from records and documents alike, handed over through an outbox."""
+"""Points for InfluxDB, made from records and documents alike, and handed over through an outbox."""

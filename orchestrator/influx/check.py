@@ -29,10 +29,10 @@ from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, l
 MEASUREMENT = "hostbench_check"
 TEXT = 'quoted "text" with \\ and, commas'
 LABEL = "a label, with=signs"
-# A value that a server which rounds would change.
+# A value that a server which rounds numbers would change.
 VALUE = 101234567890.12345
 DAY_MS = 86_400_000
-# 3 makes what was written readable within a second or so.
+# InfluxDB 3 makes written points readable within about a second.
 READABLE_S = 5.0
 COVERED = (
     "1.6.7 and 2.9.1 in tests; 2.7.12 by hand; 3 Core by its documentation only: "
@@ -52,14 +52,14 @@ class Finding:
 
 
 class _NotWell(Exception):
-    """A check did not find what it looked for."""
+    """A check did not find what it expected."""
 
 
 class Check:
     """The checks of one run, on a series of their own."""
 
     def __init__(self, influx: InfluxClient, reader: InfluxClient | None = None) -> None:
-        """`reader`: the user of the boards, who reads and must not write."""
+        """`reader` is the boards' user, who may read but must not write."""
         self._influx = influx
         self._reader = reader
         self._run = uuid.uuid4().hex[:12]
@@ -67,7 +67,8 @@ class Check:
         self.version = "unknown"
 
     def findings(self) -> Iterator[Finding]:
-        """One after the other; nothing follows when the server is not there at all."""
+        """Yield one finding after the other. Stop after the first if the server cannot be
+        reached."""
         found = self._found("reaches the server", self._reach)
         yield replace(found, text=f"InfluxDB {self.version}") if found.passed else found
         if found.last:
@@ -90,7 +91,7 @@ class Check:
                 return
 
     def tidy_up(self) -> str:
-        """Delete what was written, where that can be done; say what is left."""
+        """Delete what was written, where the server allows it; return what is left."""
         try:
             self._influx.query(f'DELETE FROM "{MEASUREMENT}"')
             left = self._rows(None) + self._rows(SAMPLES)
@@ -117,7 +118,7 @@ class Check:
         try:
             self.version = self._influx.version()
         except Unauthorized:
-            # 3 tells its version to those who may ask.
+            # InfluxDB 3 reports its version to authorised users only.
             self.version = "of unknown version"
 
     def _exists(self) -> None:
@@ -139,7 +140,8 @@ class Check:
         self._influx.write([line(point)], retention)
 
     def _select(self, kind: str, retention: str | None, client: InfluxClient | None = None) -> str:
-        """The rows of one kind of this run as text, once there are any or after a while."""
+        """Return the rows of one kind of this run as text, as soon as there are any, or after a
+        while."""
         question = (
             f'SELECT last("value") AS "value", "text" FROM "{MEASUREMENT}" '
             f"""WHERE "run" = '{self._run}' AND "kind" = '{kind}' GROUP BY "label" """
@@ -208,7 +210,7 @@ class Check:
     def _boards(self) -> None:
         questions = [
             f'SHOW TAG VALUES FROM "{MEASUREMENT}" WITH KEY = "kind"',
-            # SHOW TAG VALUES of 2.x knows the default retention only.
+            # SHOW TAG VALUES of 2.x only reads the default retention policy.
             f'SELECT "kind", "last" FROM (SELECT last("value") FROM "{SAMPLES}"."{MEASUREMENT}" '
             f'WHERE time > {self._now_ms - DAY_MS}ms GROUP BY "kind")',
             f'SELECT mean("value") FROM "{SAMPLES}"."{MEASUREMENT}" '
@@ -238,7 +240,7 @@ class Check:
 
 
 def report(check: Check, url: str) -> ExitCode:
-    """Print what `check` finds, one line each; the exit code of the command."""
+    """Print the findings of `check`, one line each; return the exit code of the command."""
     found = []
     for finding in check.findings():
         found.append(finding)
@@ -262,7 +264,7 @@ def _print(text: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m orchestrator.influx.check",
         description=(__doc__ or "").replace("`", ""),

@@ -1,8 +1,9 @@
-"""InfluxDB by its v1 HTTP API, which 1.x, 2.x and 3 share: lines in, InfluxQL out, Basic auth.
+"""A client of InfluxDB's v1 HTTP API, which 1.x, 2.x and 3 share: lines in, InfluxQL out, Basic
+authentication.
 
-In 2.x a database and a retention policy are mapped to the bucket `database/policy`, in 3 to the
-database of that name; a token is given as the password of any user. In 1.x InfluxQL makes both,
-which 2.x and 3 have no statements for: there the image's own set-up or the operator makes them
+In 2.x, a database and a retention policy are mapped to the bucket `database/policy`; in 3, to the
+database of that name. A token is given as the password of any user. In 1.x, InfluxQL creates both.
+2.x and 3 have no statements for that: there the image's own set-up or the operator creates them
 (docs/influxdb.md).
 """
 
@@ -20,15 +21,16 @@ from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS
 CONNECT_S = 3.0
 # A server that flushes its cache to a slow disk answers late.
 ANSWER_S = 30.0
-# Longer than from one hand-over of a trial's samples to the next.
+# Longer than the time between two hand-overs of a trial's samples.
 KEEP_ALIVE_S = 60.0
 ANSWER_CHARACTERS = 300
-# Bad points: 1.x, too many of them at once, bad points: 2.x. Everything else may pass.
+# The status codes of refused points: 400 in 1.x for bad points, 413 for too many at once, 422 in
+# 2.x for bad points. After any other, another attempt may succeed.
 _REJECTED = frozenset({400, 413, 422})
 _NOT_ALLOWED = frozenset({401, 403})
 _NOT_FOUND = 404
 _MISSING = "retention policy not found"
-# 1.x and 2.x.
+# The messages of 1.x and 2.x.
 _EXPIRED = ("beyond retention policy", "outside retention policy")
 _FIRST_GENERATION = re.compile(r"v?1\.")
 
@@ -38,11 +40,11 @@ class InfluxError(HostbenchError):
 
 
 class Unreachable(InfluxError):
-    """No answer, or one that says that the server cannot do it now. Worth another try."""
+    """No answer, or one that says that the server cannot do it now. Another attempt may succeed."""
 
 
 class Unauthorized(InfluxError):
-    """User or password are wrong, or may not do this."""
+    """User or password are wrong, or the user may not do this."""
 
 
 class NoDatabase(InfluxError):
@@ -50,8 +52,8 @@ class NoDatabase(InfluxError):
 
 
 class Rejected(InfluxError):
-    """The server refuses what was sent, and will refuse it again. Of points that were sent with
-    it some may have been written."""
+    """The server refuses what was sent, and will refuse it again. Some points of the same write may
+    have been written."""
 
     @property
     def expired(self) -> bool:
@@ -61,7 +63,7 @@ class Rejected(InfluxError):
 
 @dataclass(frozen=True)
 class RejectedLine:
-    """A point that InfluxDB refuses, and why."""
+    """A point that InfluxDB refuses, and the reason."""
 
     line: str
     reason: str
@@ -70,7 +72,7 @@ class RejectedLine:
 
 @dataclass(frozen=True)
 class Series:
-    """One series of an answer. Times are milliseconds since 1970, all numbers are floats."""
+    """One series of an answer. Times are milliseconds since 1970; all numbers are floats."""
 
     name: str
     tags: Mapping[str, str]
@@ -78,14 +80,14 @@ class Series:
     values: Sequence[Sequence[Any]]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The values by column, without those that are not there."""
+        """Yield each row as values by column, without missing values."""
         for values in self.values:
             pairs = zip(self.columns, values, strict=True)
             yield {name: value for name, value in pairs if value is not None}
 
 
 class InfluxClient:
-    """One database of one server. Threads may share it."""
+    """A client of one database of one server. Threads may share it."""
 
     def __init__(
         self,
@@ -123,7 +125,8 @@ class InfluxClient:
         self._http.close()
 
     def version(self) -> str:
-        """The version the server reports, such as `1.6.7` or `v2.7.12`. Raise InfluxError."""
+        """Return the version that the server reports, such as `1.6.7` or `v2.7.12`. Raise
+        InfluxError."""
         answer = self._ask("GET", "/ping")
         version = answer.headers.get("x-influxdb-version")
         if version is None and answer.content.startswith(b"{"):
@@ -131,8 +134,8 @@ class InfluxClient:
         return version or "unknown"
 
     def write(self, lines: Sequence[str], retention: str | None = None) -> None:
-        """Write points. Raise Rejected when the server refuses some of them, or another
-        InfluxError when it has taken none or that is unknown; writing them again is harmless."""
+        """Write points. Raise Rejected when the server refuses some of them, or another InfluxError
+        when it took none, or when that is unknown. Writing them again is harmless."""
         params = {"db": self.database, "precision": "ms"}
         if retention is not None:
             params["rp"] = retention
@@ -141,8 +144,11 @@ class InfluxClient:
             raise Unreachable(f"{self.url} does not answer like InfluxDB: {_reason(answer)}")
 
     def write_each(self, lines: Sequence[str], retention: str | None = None) -> list[RejectedLine]:
-        """Write all points that the server takes, halving what it refuses until each bad one
-        stands alone; those are returned. Raise InfluxError other than Rejected."""
+        """Write all points that the server accepts, and return the refused ones.
+
+        A refused batch is halved until each bad point is alone. Raise InfluxError other than
+        Rejected.
+        """
         try:
             if lines:
                 self.write(lines, retention)
@@ -157,11 +163,11 @@ class InfluxClient:
             ]
 
     def query(self, text: str, retention: str | None = None) -> list[Series]:
-        """The series of one InfluxQL statement. Raise InfluxError."""
+        """Return the series of one InfluxQL statement. Raise InfluxError."""
         params = {"db": self.database, "epoch": "ms", "q": text}
         if retention is not None:
             params["rp"] = retention
-        # 1.x wants POST for what changes something, and 2.x takes no change at all.
+        # 1.x requires POST for statements that change something; 2.x accepts no change at all.
         method = "GET" if text.upper().startswith(("SELECT", "SHOW")) else "POST"
         answer = self._ask(method, "/query", params=params)
         return [
@@ -170,9 +176,9 @@ class InfluxClient:
         ]
 
     def _result(self, answer: httpx.Response) -> dict[str, Any]:
-        """That of the one statement. 2.x answers a deletion with an empty object."""
+        """Return the result of the one statement. 2.x answers a deletion with an empty object."""
         try:
-            # Go writes 4.5e16 as 45000000000000000, and that need not be the nearest integer.
+            # Go writes 4.5e16 as 45000000000000000, which may not be the nearest integer.
             content = json.loads(answer.text, parse_int=float)
             result: dict[str, Any] = content["results"][0] if content else {}
         except (ValueError, KeyError, IndexError, TypeError):
@@ -212,7 +218,7 @@ class InfluxClient:
 
 
 def _reason(answer: httpx.Response) -> str:
-    """The reason in the server's answer, as one short line."""
+    """Return the reason in the server's answer, as one short line."""
     text = answer.text
     try:
         content = json.loads(text)
@@ -235,8 +241,11 @@ def is_first_generation(version: str) -> bool:
 
 
 def ensure_database(influx: InfluxClient) -> None:
-    """Make what is missing, where that can be done. Raise InfluxError, NoDatabase when the user
-    may not make what is missing."""
+    """Create the database and its retention policies where they are missing and the server allows
+    it.
+
+    Raise InfluxError; NoDatabase if something is missing and the user may not create it.
+    """
     if not is_first_generation(influx.version()):
         return
     try:
@@ -253,7 +262,7 @@ def ensure_database(influx: InfluxClient) -> None:
 
 
 def retention_policies(influx: InfluxClient) -> set[str]:
-    """The names of the database's retention policies. Raise InfluxError."""
+    """Return the names of the database's retention policies. Raise InfluxError."""
     found = influx.query(f'SHOW RETENTION POLICIES ON "{influx.database}"')
     return {row["name"] for series in found for row in series.rows()}
 

@@ -1,4 +1,4 @@
-"""Which InfluxDB a command talks to: options first, then the orchestrator's own environment."""
+"""The InfluxDB that a command uses: options first, then the orchestrator's own environment."""
 
 import argparse
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from orchestrator.influx.client import InfluxClient
 
 
 def _without_credentials(url: str) -> str:
-    # It is shown in logs, and in the answer to how InfluxDB is.
+    # The address is shown in logs, and in the health of InfluxDB.
     if "@" in url:
         raise ValueError(
             "has a user or password in it; give those by HOSTBENCH_INFLUXDB_USER and "
@@ -33,7 +33,7 @@ class InfluxSettings(EnvironmentSettings):
     influxdb_password: Annotated[SecretStr, UsedWith("influxdb_url")] = SecretStr("")
 
     def influx_client(self, ca_file: Path | None) -> InfluxClient:
-        """A client of it. `ca_file`: the certificates to trust instead of the system's. Raise
+        """Return a client. `ca_file`: the certificates to trust instead of the system's. Raise
         UsageError without an address."""
         if self.influxdb_url is None:
             raise UsageError(
@@ -52,7 +52,7 @@ class InfluxSettings(EnvironmentSettings):
 
 @dataclass(frozen=True)
 class InfluxOptions:
-    """The options of a command; None: as the environment has it, see InfluxSettings. `ca_file`: the
+    """The options of a command; None: as in the environment, see InfluxSettings. `ca_file`: the
     certificates to trust instead of the system's."""
 
     url: str | None = None
@@ -62,7 +62,7 @@ class InfluxOptions:
     ca_file: Path | None = None
 
     def client(self) -> InfluxClient:
-        """A client of it. Raise UsageError or ResourceError for what is wrong or missing."""
+        """Return a client. Raise UsageError or ResourceError for what is wrong or missing."""
         if self.ca_file is not None and not self.ca_file.is_file():
             raise UsageError(f"there is no file {self.ca_file}; give one with certificates")
         file = self.password_file
@@ -77,7 +77,7 @@ class InfluxOptions:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of a command that is run with python -m."""
+    """Add the options of a command that runs with python -m."""
     parser.add_argument("--database", help="default: HOSTBENCH_INFLUXDB_DATABASE, else hostbench")
     parser.add_argument("--user", help="default: HOSTBENCH_INFLUXDB_USER, else hostbench")
     parser.add_argument(
@@ -90,7 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(arguments: argparse.Namespace, url: str | None) -> InfluxOptions:
-    """What was given on the command line."""
+    """Return the options given on the command line."""
     return InfluxOptions(
         url, arguments.database, arguments.user, arguments.password_file, arguments.ca_file
     )

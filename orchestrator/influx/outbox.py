@@ -1,8 +1,8 @@
 """Points on their way to InfluxDB: a Redis stream that any orchestrator empties.
 
-An entry leaves the stream only when InfluxDB has taken its points, so an outage of InfluxDB, of an
-orchestrator or of both loses none. A point that InfluxDB refuses is kept as rejected; one too
-old for its retention policy is only counted.
+An entry leaves the stream only after InfluxDB has taken its points, so an outage of InfluxDB, of an
+orchestrator or of both loses none. A point that InfluxDB refuses is kept as rejected; one that is
+too old for its retention policy is only counted.
 """
 
 import contextlib
@@ -20,18 +20,22 @@ STREAM = "{hostbench}:points"
 DEAD = "{hostbench}:points:dead"
 COUNTS = "{hostbench}:points:counts"
 
-# A day or two of uninterrupted measuring, about 100 MB; the memory of Redis is for jobs.
+# One or two days of uninterrupted measuring, about 100 MB; most of Redis' memory is for jobs.
 ENTRIES_MOST = 20_000
 LINES_AN_ENTRY = 1_000
 DEAD_LETTERS_KEPT = 1_000
 
 
 class OutboxStatus(BaseModel):
-    """How the outbox is, for /healthz. `entries` wait, the oldest since `oldest_s` seconds.
-    `dead_letters`: points that InfluxDB refused; `expired`: those that were too old for their
-    retention policy; `left_out`: those that found the outbox full or Redis away for too long:
-    orchestrator.influx.reindex writes them. `error`: why this orchestrator's last attempt failed,
-    None when it did not."""
+    """The state of the outbox, for /healthz.
+
+    - `entries`: how many wait, the oldest for `oldest_s` seconds.
+    - `dead_letters`: points that InfluxDB refused.
+    - `expired`: points that were too old for their retention policy.
+    - `left_out`: points given up because the outbox was full, or Redis unreachable for too long;
+      orchestrator.influx.reindex writes them.
+    - `error`: why this orchestrator's last attempt failed; None when it did not.
+    """
 
     entries: int
     oldest_s: float | None
@@ -42,7 +46,7 @@ class OutboxStatus(BaseModel):
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong; entries that have just been handed over are not."""
+        """Whether nothing is wrong. Entries that still wait are not a fault."""
         return self.error is None and not self.dead_letters and not self.left_out
 
 
@@ -55,8 +59,8 @@ class Outbox:
         self._counting = threading.Lock()
 
     def put(self, points: Iterable[Point]) -> None:
-        """Hand points over, in one write. Raise redis.RedisError: then it is unknown whether
-        Redis has them, and handing them over again is harmless."""
+        """Hand points over, in one write. Raise redis.RedisError: then it is unknown whether Redis
+        has them, and handing them over again is harmless."""
         entries = list(_entries(points))
         if not entries:
             return
@@ -69,8 +73,8 @@ class Outbox:
             pipeline.execute()
 
     def leave_out(self, points: int) -> None:
-        """Count points that are given up; those given up because Redis is away are counted when
-        it is back."""
+        """Count points that are given up. While Redis is unreachable, they are counted here and
+        added later."""
         with self._counting:
             self._uncounted += points
         with contextlib.suppress(redis.RedisError):
@@ -83,7 +87,7 @@ class Outbox:
                 self._uncounted = 0
 
     def status(self, error: str | None = None) -> OutboxStatus:
-        """How it is; `error` is the writer's last. Raise redis.RedisError."""
+        """Return the outbox's state; `error` is the writer's last one. Raise redis.RedisError."""
         self._count()
         with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.xlen(STREAM)
@@ -106,13 +110,13 @@ class Outbox:
         )
 
     def dead_letters(self, most: int = DEAD_LETTERS_KEPT) -> list[dict[str, Any]]:
-        """The last points that InfluxDB refused, newest first: line, retention, reason, time.
-        Raise redis.RedisError."""
+        """Return the last points that InfluxDB refused, newest first: line, retention, reason,
+        time. Raise redis.RedisError."""
         found = cast(list[bytes], self._redis.lrange(DEAD, 0, most - 1))
         return [json.loads(letter) for letter in found]
 
     def forget_dead_letters(self) -> None:
-        """Empty the list and its count, once an operator has dealt with it. Raise
+        """Empty the list and its count, after an operator has dealt with them. Raise
         redis.RedisError."""
         with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.delete(DEAD)
@@ -120,7 +124,7 @@ class Outbox:
             pipeline.execute()
 
     def forget_dead_letters_before(self, unix_s: float) -> None:
-        """Forget those that were refused before then. Raise redis.RedisError."""
+        """Remove the points that were refused before that time. Raise redis.RedisError."""
         letters = self.dead_letters()
         old = sum(letter["time_unix_s"] < unix_s for letter in letters)
         if old == len(letters):
@@ -132,11 +136,12 @@ class Outbox:
                 pipeline.execute()
 
     def left_out(self) -> int:
-        """How many points were. Raise redis.RedisError."""
+        """Return how many points were left out. Raise redis.RedisError."""
         return int(self._redis.hget(COUNTS, "left_out") or 0)
 
     def made_up_for(self, points: int) -> None:
-        """So many of those left out were written in another way. Raise redis.RedisError."""
+        """Subtract `points` from those left out, because they were written in another way. Raise
+        redis.RedisError."""
         self._redis.hincrby(COUNTS, "left_out", -points)
 
 
@@ -147,14 +152,14 @@ class NoOutbox(Outbox):
         pass
 
     def put(self, points: Iterable[Point]) -> None:
-        """Drop them."""
+        """Drop the points."""
 
     def leave_out(self, points: int) -> None:
-        """Does not count them."""
+        """Do nothing: dropped points are not counted."""
 
 
 def _entries(points: Iterable[Point]) -> Iterator[dict[str, str]]:
-    """Entries of the stream: lines of one retention policy each."""
+    """Yield entries of the stream, each with lines of one retention policy."""
     by_retention: dict[str, list[str]] = {}
     for point in points:
         by_retention.setdefault(point.retention or "", []).append(line(point))
@@ -165,5 +170,5 @@ def _entries(points: Iterable[Point]) -> Iterator[dict[str, str]]:
 
 
 def text_of(value: bytes | str) -> str:
-    """What Redis answered, whether the client decodes or not."""
+    """Return Redis' answer as text, whether or not the client decodes answers."""
     return value.decode() if isinstance(value, bytes) else value

@@ -1,7 +1,7 @@
 """The points for InfluxDB: made from the records of a job, and from nothing else.
 
-A running job and `reindex` call the same functions, so both give the same points: the same series,
-the same frozen time, the same values. Writing one twice changes nothing. docs/influxdb.md lists
+A running job and `reindex` call the same functions, so both make the same points: the same series,
+the same fixed time, the same values. Writing one twice changes nothing. docs/influxdb.md lists
 measurements, tags and fields.
 """
 
@@ -35,20 +35,21 @@ from hostbench.model.table import Metric
 from hostbench.plan.workloads import FAR_HOST, TARGET
 from hostbench.results.document import planned_label
 
-# The retention policy of what is only of interest for some weeks; the default policy has no name.
+# The retention policy of points that are of interest for some weeks only; the default policy has no
+# name.
 SAMPLES = "samples"
 SAMPLES_RETENTION_DAYS = 30
-# Secondary metrics that boards draw a figure over.
+# Secondary metrics that boards use as an axis.
 NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second")
-# The metric of a peer's figure that is held against none of ours.
+# The metric of a peer's figure that is compared with none of ours.
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300
 DECISION = "decision"
 JOB = "job"
-# Where a change was seen once and no longer is, too: a point cannot be taken back.
+# Also written where a change was found earlier and is no longer found: a point cannot be withdrawn.
 NO_CHANGE = "none"
 MILLISECONDS = 1000
-# In names and tag values a backslash escapes only what follows it here.
+# In names and tag values, a backslash escapes only the characters listed here.
 _NAME = str.maketrans({",": r"\,", " ": r"\ ", "=": r"\="})
 _MEASUREMENT = str.maketrans({",": r"\,", " ": r"\ "})
 _STRING = str.maketrans({'"': r"\"", "\\": r"\\"})
@@ -57,7 +58,7 @@ _STRING = str.maketrans({'"': r"\"", "\\": r"\\"})
 @dataclass(frozen=True, slots=True)
 class Point:
     """One point. `tags` have no empty values, `fields` are floats and strings, `retention` is a
-    retention policy or None for the default one."""
+    retention policy, or None for the default one."""
 
     measurement: str
     tags: Mapping[str, str]
@@ -68,8 +69,11 @@ class Point:
 
 @dataclass(frozen=True)
 class JobContext:
-    """What all points of a job have in common. `workloads`: the metrics by full workload name.
-    `far_host`: the second host of network cases, empty where there is none."""
+    """What all points of a job have in common.
+
+    `workloads`: the metrics by full workload name. `far_host`: the second host of network cases;
+    empty if there is none.
+    """
 
     job: str
     host: str
@@ -79,30 +83,32 @@ class JobContext:
 
     @classmethod
     def of_session(cls, session: SessionRecord) -> Self:
-        """Of a job that is running."""
+        """Return the context of a running job."""
         far_host = _far_name(session.far_host)
         host = session.host.hostname
         return cls(session.job, host, session.suite.name, session.workloads, far_host)
 
     @classmethod
     def of_document(cls, document: ResultDocument) -> Self:
-        """Of a job that was."""
+        """Return the context of a finished job."""
         far_host = _far_name(document.far_host)
         host = document.host.hostname
         return cls(document.job.id, host, document.suite.name, document.workloads, far_host)
 
     @property
     def tags(self) -> dict[str, str]:
-        """Of measurements with a point a sample or a trial. The job is a field of theirs: as a tag
-        it would make new series for every job, and InfluxDB keeps an index of all series in
-        memory."""
+        """The tags of measurements with a point for each sample or trial.
+
+        The job is a field of these points. As a tag, each job would make new series, and InfluxDB
+        keeps an index of all series in memory.
+        """
         return {"host": self.host, "suite": self.suite}
 
 
 @dataclass(frozen=True)
 class CaseTags:
-    """How a case is called in tags; `label` is the planned one, as what `best`
-    becomes may be another in each job."""
+    """How tags name a case. `label` is the planned one, as `best` may become something else in each
+    job."""
 
     case: str
     workload: str
@@ -110,7 +116,7 @@ class CaseTags:
 
     @property
     def tags(self) -> dict[str, str]:
-        """As tags."""
+        """The case as tags."""
         return _without_empty({"workload": self.workload, "case": self.case, "label": self.label})
 
 
@@ -119,14 +125,14 @@ def _far_name(far_host: FarHostRecord | None) -> str:
 
 
 def milliseconds(time_unix_s: float) -> int:
-    """The time of a point."""
+    """Return the time of a point in milliseconds since 1970."""
     return round(time_unix_s * MILLISECONDS)
 
 
 def sample_points(
     job: JobContext, case: CaseTags, index: int, time_unix_s: float, sample: SampleEvent
 ) -> list[Point]:
-    """One point a metric of a sample of trial `index`, which began at `time_unix_s`."""
+    """Return a point for each metric of a sample of trial `index`, which began at `time_unix_s`."""
     time_ms = milliseconds(time_unix_s + sample.t_s)
     return [
         Point(
@@ -147,7 +153,8 @@ def sample_points(
 
 
 def trial_points(job: JobContext, case: CaseTags, trial: TrialRecord) -> list[Point]:
-    """What disturbed a finished trial, and what hostbench itself used meanwhile."""
+    """Return points on what disturbed a finished trial, and on what hostbench itself used during
+    it."""
     points = []
     time_ms = milliseconds(trial.time_unix_s)
     if trial.end is not None:
@@ -175,7 +182,7 @@ def trial_points(job: JobContext, case: CaseTags, trial: TrialRecord) -> list[Po
 
 
 def case_points(job: JobContext, case: CaseResult) -> list[Point]:
-    """The results of a case that is done: ours, one point a metric, and the peers'."""
+    """Return the results of a finished case: ours, one point for each metric, and the peers'."""
     if case.verdict is None or not case.trials:
         return []
     tags = _case_tags(job, case)
@@ -191,14 +198,14 @@ def case_points(job: JobContext, case: CaseResult) -> list[Point]:
             },
             time_ms,
         )
-        # A case without a figure says so under its primary metric.
+        # A case without a figure has a point for its primary metric.
         for metric in case.metrics or (case.primary,)
     ]
     return points + [_peer_point(job, tags, peer, time_ms) for peer in case.peers]
 
 
 def document_points(document: ResultDocument) -> Iterator[Point]:
-    """Every point of a job: what a running one writes, and nothing else."""
+    """Yield every point of a job: exactly those that a running job writes."""
     job = JobContext.of_document(document)
     for case in document.cases:
         tags = CaseTags(case.case, case.workload, planned_label(case))
@@ -213,9 +220,12 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
 
 
 def job_point(view: JobView) -> Point:
-    """The state that a job is in. Job and state make the point, by time and tag: so one that is
-    written late, as after an outage, takes the place of no other state, and `since_ms` says which
-    is the last. The job is no tag: see `JobContext.tags`."""
+    """Return the present state of a job as a point.
+
+    Job and state identify the point, by time and tag. So a point that is written late, for example
+    after an outage, replaces no other state, and `since_ms` shows which one is the last. The job is
+    no tag: see `JobContext.tags`.
+    """
     began_or_ended = view.ended_unix_s or view.started_unix_s or view.submitted_unix_s
     times = {
         "submitted_ms": view.submitted_unix_s,
@@ -227,7 +237,7 @@ def job_point(view: JobView) -> Point:
         {"host": view.hosts[0], "suite": view.suite, "state": view.state.value},
         {
             "job": view.id,
-            # Also where there is none: what an earlier point had would stay.
+            # Also without a reason: otherwise the field would keep that of an earlier point.
             "reason": (view.reason or "")[:REASON_CHARACTERS],
             **_known({name: at and milliseconds(at) for name, at in times.items()}),
         },
@@ -236,8 +246,11 @@ def job_point(view: JobView) -> Point:
 
 
 def decision_points(document: ResultDocument, decided: JobDecisions) -> Iterator[Point]:
-    """What is decided of a stored job: one point a headline figure; and of each of the jobs that it
-    was held against one that says whether a change begins there, as it is known now."""
+    """Yield the decisions about a stored job.
+
+    There is one point for each headline figure. For each job that the figure was compared with,
+    another point says whether a change begins there, as known now.
+    """
     job = JobContext.of_document(document)
     cases = {case.case: case for case in document.cases}
     for figure in decided.figures:
@@ -287,7 +300,7 @@ def _decided(figure: FigureDecision) -> dict[str, float | str]:
 
 
 def _of_usual(check: FigureCheck) -> float | None:
-    """The figure over what is usual, of times the other way round: the share of the speed."""
+    """Return the share of the usual speed: the figure over the usual one, inverted for times."""
     if check.usual is None:
         return None
     return check.value / check.usual if check.direction == "higher" else check.usual / check.value
@@ -324,12 +337,13 @@ def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
 
 
 def _far_host(job: JobContext, case: CaseResult) -> str:
-    """Another far host is another path."""
+    """Return the far host of a case: another far host is another path."""
     return job.far_host if case.params.get(TARGET) == FAR_HOST else ""
 
 
 def _paced(case: CaseResult) -> str:
-    """Whether a network case has a set rate, which its throughput then is; nothing of others."""
+    """Return whether a network case has a set rate, which then determines its throughput; empty for
+    other cases."""
     subsystem = subsystems().get(case.workload.partition(".")[0])
     if subsystem is None or not subsystem.has_far_ends:
         return ""
@@ -337,22 +351,27 @@ def _paced(case: CaseResult) -> str:
 
 
 def _resolved(case: CaseResult, name: str) -> str:
-    """A parameter as the program understood it, such as the instruction set that `best` is."""
+    """Return a parameter as the program resolved it, such as the instruction set that `best`
+    became."""
     start = next((trial.start for trial in case.trials if trial.start), None)
     resolved = start.params.get(name) if start is not None else None
     return str(case.params.get(name, "") if resolved is None else resolved)
 
 
 def _device(case: CaseResult) -> str:
-    """The GPU of a case by number and name, `0: NVIDIA L4`: a host may have two of one name."""
+    """Return the GPU of a case by number and name, such as `0: NVIDIA L4`: a host may have two of
+    the same name."""
     start = next((trial.start for trial in case.trials if trial.start), None)
     name = start.facts.get("device_name") if start is not None else None
     return f"{_resolved(case, 'device')}: {name}" if name else ""
 
 
 def _abscissas(case: CaseResult) -> dict[str, float | str]:
-    """What the figures of a case may be drawn over: parameters that are an axis and no tag, as
-    numbers where they are such, and metrics. A word that was never resolved is no number."""
+    """Return what charts may draw the figures of a case over.
+
+    These are parameters that are an axis and no tag, as numbers where possible, and metrics. A word
+    that was never resolved is no number and is left out.
+    """
     found: dict[str, float | str] = {}
     for name in case.params:
         param, resolved = case.meaning(name), _resolved(case, name)
@@ -448,7 +467,8 @@ def _outcome(job: JobContext, case: CaseResult, metric: str) -> dict[str, float 
 
 
 def _end_ms(case: CaseResult) -> int:
-    """When the last trial was over, peers' included: a board looks from the point's time to it."""
+    """Return when the last trial ended, peers' included: a board looks from the point's time to
+    this time."""
     trials = [*case.trials, *(trial for peer in case.peers for trial in peer.trials)]
     return max(milliseconds(trial.time_unix_s + trial.wall_s) for trial in trials)
 
@@ -484,7 +504,7 @@ def _known(numbers: Mapping[str, float | int | None]) -> dict[str, float | str]:
 
 
 def line(point: Point) -> str:
-    """The point as one line, without its end. Equal points give equal lines."""
+    """Return the point as one line, without the line feed. Equal points give equal lines."""
     assert point.fields, "a point has at least one field"
     tags = "".join(
         f",{stored_text(name).translate(_NAME)}={stored_text(value).translate(_NAME)}"
@@ -500,8 +520,8 @@ def line(point: Point) -> str:
 
 
 def stored_text(text: str) -> str:
-    """A name or a tag value without what neither can hold: a line ends at a line feed, and a
-    backslash at the end would escape the comma behind it, with no way to escape that."""
+    """Return a name or a tag value without the characters that it cannot hold: a line feed ends the
+    line, and a final backslash would escape the comma after it and cannot itself be escaped."""
     return _printable(text, "_").replace("\\", "_")
 
 

@@ -49,9 +49,9 @@ from orchestrator.results.archive import Archive
 if TYPE_CHECKING:
     from orchestrator.influx.outbox import Outbox
 
-# What InfluxDB's documentation recommends at once.
+# The batch size that InfluxDB's documentation recommends.
 LINES_A_WRITE = 5_000
-# How often what is outdated is deleted until nothing of it is left.
+# How often to delete outdated points until none are left.
 DELETED_MOST = 3
 SECONDS_A_DAY = 86_400
 PRINTED_EVERY_S = 2.0
@@ -60,9 +60,12 @@ REJECTED_SHOWN = 3
 
 @dataclass
 class Reindexed:
-    """What became of a results directory. `too_old`: points that their retention policy would
-    drop at once. `unreadable`: one sentence for each job that could not be read. `kept`: one for
-    each point that has fields which hold no more, and that InfluxDB does not delete."""
+    """What was done with a results directory.
+
+    - `too_old`: points that their retention policy would drop at once.
+    - `unreadable`: one sentence for each job that could not be read.
+    - `kept`: one sentence for each point with outdated fields that InfluxDB does not delete.
+    """
 
     jobs: int = 0
     points: int = 0
@@ -90,7 +93,7 @@ class Reindexed:
 
     @property
     def rejected_count(self) -> int:
-        """Points that InfluxDB refused."""
+        """The number of points that InfluxDB refused."""
         return len(self.rejected)
 
 
@@ -124,8 +127,11 @@ class _Batches:
 def reindex(
     store: ResultsStore, influx: InfluxClient, progress: Callable[[int, int, Reindexed], None]
 ) -> Reindexed:
-    """Write every point of every job, unfinished ones as far as they are. `progress` is called
-    with the jobs read, the jobs there are, and what is done. Raise InfluxError."""
+    """Write every point of every job, including unfinished jobs as far as they are.
+
+    `progress` gets the number of jobs read, the number of jobs, and what was done so far. Raise
+    InfluxError.
+    """
     ensure_database(influx)
     done = Reindexed()
     batches = _Batches(influx, done)
@@ -147,10 +153,10 @@ def reindex(
                     done.too_old += 1
                 else:
                     batches.add(point)
-            # One that has not ended gives its states itself.
+            # A job that has not ended writes its states itself.
             if (view := archive.view(job_id)) is not None and view.state in TERMINAL:
                 batches.add(job_point(view))
-            # Each job says again where the host changed: the last one to do so counts.
+            # Each job states again where the host changed; the last job's statement counts.
             decisions |= {
                 (point.measurement, point.time_ms, repr(point.tags)): point
                 for point in decision_points(document, decider.of(document))
@@ -163,9 +169,12 @@ def reindex(
 def _write_decisions(
     influx: InfluxClient, batches: _Batches, decisions: Collection[Point]
 ) -> list[str]:
-    """Write decisions in the place of earlier ones; return a sentence for each that InfluxDB does
-    not delete. It is asked again afterwards: InfluxDB 2 was seen to keep points that were
-    deleted, most likely those that it was writing to disk at that moment."""
+    """Replace the stored decisions; return a sentence for each outdated one that InfluxDB does not
+    delete.
+
+    InfluxDB is queried again afterwards: version 2 was seen to keep deleted points, most likely
+    those that it was writing to disk at that moment.
+    """
     kept: list[str] = []
     for attempt in range(DELETED_MOST):
         outdated = list(_outdated(influx, decisions))
@@ -179,7 +188,8 @@ def _write_decisions(
 
 
 def _refusal(influx: InfluxClient, place: str) -> str | None:
-    """Delete what is there; None: it is deleted. Raise InfluxError where it does not answer."""
+    """Delete these points; return why InfluxDB refuses, or None if they are deleted. Raise
+    InfluxError without an answer."""
     try:
         influx.query(f"DELETE {place}")
     except (Rejected, Unauthorized) as error:
@@ -188,8 +198,8 @@ def _refusal(influx: InfluxClient, place: str) -> str | None:
 
 
 def _outdated(influx: InfluxClient, decisions: Iterable[Point]) -> Iterator[str]:
-    """Where points are that have fields which the decisions to be written in their place lack, such
-    as those of a baseline that was removed: InfluxDB would keep these fields."""
+    """Yield where points have fields that the new decisions in their place lack, such as those of a
+    removed baseline: InfluxDB would keep these fields."""
     fields = {
         (_as_stored(point.tags), point.time_ms): point.fields.keys()
         for point in decisions
@@ -211,13 +221,13 @@ def _as_stored(tags: Mapping[str, str]) -> frozenset[tuple[str, str]]:
 
 
 def _quoted(text: str) -> str:
-    """As a string of InfluxQL."""
+    """Return the text as a string of InfluxQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def run(results: Path | None, influx: InfluxClient) -> ExitCode:
-    """Reindex and say so on standard error; the exit code of the command. Raise
+    """Reindex and report on standard error; return the exit code of the command. Raise
     HostbenchError."""
     store = ResultsStore(results_directory(results))
     if not store.root.is_dir():
@@ -246,7 +256,8 @@ def run(results: Path | None, influx: InfluxClient) -> ExitCode:
 
 
 def _outbox() -> "Outbox | None":
-    """The outbox of the stack that this runs in, whose health names the points it left out."""
+    """Return the outbox of the stack that this command runs in, or None. The stack's health counts
+    the points that the outbox left out."""
     stack = RedisSettings.from_environment()
     if stack.redis_url is None:
         return None
@@ -257,8 +268,8 @@ def _outbox() -> "Outbox | None":
 
 
 def _left_out(outbox: "Outbox | None") -> int:
-    """How many points it had left out before those of the results were read; what comes later is
-    not made up for."""
+    """Return how many points the outbox had left out before the results were read; reindex does not
+    make up for later ones."""
     if outbox is None:
         return 0
     from redis.exceptions import RedisError
@@ -269,7 +280,7 @@ def _left_out(outbox: "Outbox | None") -> int:
 
 
 class _Progress:
-    """A line now and then."""
+    """Prints a line of progress now and then."""
 
     def __init__(self) -> None:
         self._printed_s = time.monotonic()
@@ -286,7 +297,7 @@ def _print(text: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m orchestrator.influx.reindex", description=__doc__.split("\n\n")[0]
     )

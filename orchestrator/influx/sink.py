@@ -35,21 +35,22 @@ from orchestrator.influx.points import (
 
 HAND_OVER_S = 10.0
 RETRY_S = 0.5
-# Of a job whose Redis is away for hours; what is beyond that, orchestrator.influx.reindex writes.
+# The most points held for a job while Redis is unreachable for hours; orchestrator.influx.reindex
+# writes the others.
 HELD_MOST = 200_000
 
 log = structlog.get_logger(__name__)
 
 
 class PointSink:
-    """A hostbench.model.job_events.Sink for one session of a job. Redis being away or full costs
-    the job nothing: its points are held and handed over with the next ones.
-    """
+    """A hostbench.model.job_events.Sink for one session of a job. When Redis is unreachable or
+    full, the job goes on: its points are held and handed over with the next ones."""
 
     def __init__(
         self, session: SessionRecord, outbox: Outbox, hand_over_s: float = HAND_OVER_S
     ) -> None:
-        """`hand_over_s`: during a trial, samples wait at least so long for one another."""
+        """`hand_over_s`: during a trial, samples are collected for at least this long before they
+        are handed over."""
         self._outbox = outbox
         self._job = JobContext.of_session(session)
         self._cases = {case.case: case for case in session.cases}
@@ -71,8 +72,8 @@ class PointSink:
             self._progress.take(event.idle)
 
     def repeat(self, document: ResultDocument) -> None:
-        """Hand over what earlier sessions measured: they may have ended before they had. Points
-        that are there already change nothing."""
+        """Hand over what earlier sessions measured: they may have ended before they could. Points
+        that InfluxDB already has change nothing."""
         for point in document_points(document):
             self._hold([point])
         self._hand_over()
@@ -83,8 +84,11 @@ class PointSink:
         self._hand_over()
 
     def close(self, may_wait: Callable[[], bool] = lambda: False) -> None:
-        """Hand over what is left; to be called however the job ends. While Redis is away it is
-        tried again as long as `may_wait` returns True; one that is full may stay so for days."""
+        """Hand over what is left; call it however the job ends.
+
+        While Redis is unreachable, it retries as long as `may_wait` returns True. It does not wait
+        for a full Redis, which may stay full for days.
+        """
         self._hand_over()
         while self._held and not self._refused and may_wait():
             time.sleep(RETRY_S)
@@ -97,7 +101,7 @@ class PointSink:
         tags = _tags(case)
         self._hold(sample_points(self._job, tags, event.index, event.time_unix_s, event.sample))
         due = time.monotonic() - self._handed_over_s >= self._hand_over_s
-        # Redis writes to disk what it is handed.
+        # Redis writes every entry to disk.
         if due and not find_subsystem(case.subsystem).is_quiet:
             self._hand_over()
 
@@ -111,7 +115,7 @@ class PointSink:
         self._progress.take(record)
         self._hold(case_points(self._job, case_result(self._progress, self._cases[record.case])))
         self._hand_over()
-        # A job of ten thousand cases need not keep all their trials.
+        # Drop the trials, so that a job of ten thousand cases need not keep them all.
         self._progress.trials.pop(record.case, None)
         self._progress.peer_trials.pop(record.case, None)
 
@@ -137,5 +141,5 @@ class PointSink:
 
 
 def _tags(case: PlannedCase) -> CaseTags:
-    """As those of the document."""
+    """Return the case's tags, equal to those from the document."""
     return CaseTags(case.case, case.workload, case.label)

@@ -1,4 +1,4 @@
-"""Empties the outbox into InfluxDB, from a thread of its own; every orchestrator runs one."""
+"""Empties the outbox into InfluxDB, on a thread of its own; every orchestrator runs one."""
 
 import json
 import random
@@ -28,22 +28,23 @@ BLOCK_S = 5.0
 BACK_OFF_S = 1.0
 BACK_OFF_MOST_S = 30.0
 STOP_S = 1.0
-# One that is only slow, and is taken for dead, costs a second writing that changes nothing.
+# If a slow writer is taken for dead, its points are written twice, which changes nothing.
 ABANDONED_S = 20.0
 CLAIM_EVERY_S = 10.0
-# A writer's name is forgotten when no entry waits for it and it has read none for so long.
+# A writer's name is removed when no entry waits for it and it has read none for this many times the
+# claim interval.
 FORGOTTEN_AFTER = 10
 
 log = structlog.get_logger(__name__)
 
-# A full Redis refuses to make a group and to add to a list, unless a script with this flag does it;
-# without them no point would be written, and Redis would stay full.
+# A full Redis refuses to create a group or to append to a list, unless a script with this flag does
+# it. Without these scripts no point would be written, and Redis would stay full.
 _CREATE_GROUP = """#!lua flags=allow-oom
 local made = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
 if made.err and not string.find(made.err, 'BUSYGROUP') then return redis.error_reply(made.err) end
 """
-# KEYS: stream, rejected points, counts. ARGV: group, how many rejected points are kept, how many
-# were too old, how many ids follow, then these, then the rejected points.
+# KEYS: stream, rejected points, counts. ARGV: group, how many rejected points to keep, how many
+# points were too old, the number of ids, the ids, the rejected points.
 _DONE = """#!lua flags=allow-oom
 local last = 4 + tonumber(ARGV[4])
 redis.call('XACK', KEYS[1], ARGV[1], unpack(ARGV, 5, last))
@@ -55,7 +56,7 @@ if #ARGV > last then
   redis.call('HINCRBY', KEYS[3], 'dead', #ARGV - last)
 end
 """
-# Looking and removing in one step: a writer that woke up in between would lose what it was given.
+# Check and remove in one step: a writer that woke up in between would lose its entries.
 _REMOVE_GONE_WRITERS = """
 for _, writer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   local consumer = {}
@@ -77,14 +78,14 @@ class Entry:
 
 
 class OutboxWriter:
-    """Writes what waits in the outbox, as long as it runs. Starts and recovers by itself when
-    Redis or InfluxDB are away."""
+    """Writes the entries of the outbox for as long as it runs. It starts without Redis or InfluxDB,
+    and continues when they are back."""
 
     def __init__(
         self, client: redis.Redis, influx: InfluxClient, abandoned_s: float = ABANDONED_S
     ) -> None:
-        """`client` is used by this writer's thread only. `abandoned_s`: after how long without a
-        sign of life another writer's entries are taken over."""
+        """Only this writer's thread uses `client`. `abandoned_s`: how long another writer may show
+        no sign of life before its entries are taken over."""
         self._redis = client
         self._influx = influx
         self._abandoned_ms = int(abandoned_s * 1000)
@@ -105,12 +106,12 @@ class OutboxWriter:
         return self._error
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start to write."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, or be left behind where it waits for Redis or InfluxDB; what is not written is
-        left to the next writer."""
+        """End the thread, or leave it behind if it waits for Redis or InfluxDB. The next writer
+        writes what is left."""
         self._stopping.set()
         self._thread.join(STOP_S)
 
@@ -125,12 +126,12 @@ class OutboxWriter:
             if error != self._error:
                 log.warning("points wait", reason=error)
             self._error = error
-            # Several orchestrators need not come back at the same moment.
+            # A random part, so that several orchestrators do not return at the same moment.
             self._stopping.wait(wait_s * random.uniform(0.8, 1.0))  # noqa: S311
             wait_s = min(2 * wait_s, BACK_OFF_MOST_S)
 
     def _attempt(self) -> str | None:
-        """Write what there is, or wait a while for something; why that failed, if it did."""
+        """Write what there is, or wait a while for entries; return why it failed, or None."""
         try:
             self._prepare()
             self._claim()
@@ -138,7 +139,7 @@ class OutboxWriter:
             if entries and not self._stopping.is_set():
                 self._write(entries)
         except redis.ResponseError as error:
-            # Redis was wiped: the group is gone.
+            # Redis was wiped, so the group is gone.
             self._ready = False
             return f"Redis: {error}"
         except redis.RedisError as error:
@@ -155,7 +156,7 @@ class OutboxWriter:
         self._ready = True
 
     def _claim(self) -> None:
-        """Take over what a dead writer was given; the next reading of our own finds it."""
+        """Take over the entries of a dead writer; our next read finds them."""
         if time.monotonic() - self._claimed_s < self._claim_every_s:
             return
         self._claimed_s = time.monotonic()
@@ -170,14 +171,17 @@ class OutboxWriter:
         self._redis.eval(_REMOVE_GONE_WRITERS, 1, STREAM, GROUP, gone_ms, self._name)
 
     def _owed(self) -> list[Entry]:
-        """What was given to us before and is not written: by an attempt that failed, or by a writer
-        that is dead. Mostly nothing, and then Redis is not asked: a trial may be running."""
+        """Return entries that were given to this writer earlier and are not written: after a failed
+        attempt, or taken over from a dead writer.
+
+        Usually there are none, and then Redis is not called: a trial may be running.
+        """
         entries = self._read("0") if self._may_owe else []
         self._may_owe = bool(entries)
         return entries
 
     def _read(self, since: str) -> list[Entry]:
-        """Entries given to us before (`0`), or new ones (`>`)."""
+        """Return entries given to this writer earlier (`0`), or new ones (`>`)."""
         answer = cast(
             Any,
             self._redis.xreadgroup(
@@ -191,12 +195,14 @@ class OutboxWriter:
         return [_entry(*entry) for _, entries in answer or () for entry in entries]
 
     def _block_ms(self) -> int:
-        """Well below the client's own patience, which is five seconds by default."""
+        """Return how long to block, well below the client's own time limit, which is five seconds
+        by default."""
         patience_s = self._redis.get_connection_kwargs().get("socket_timeout") or BLOCK_S
         return int(1000 * min(BLOCK_S, patience_s / 2))
 
     def _write(self, entries: Sequence[Entry]) -> None:
-        """Entries of one retention policy go in one write, the rejected ones by themselves."""
+        """Write the entries, in one write for each retention policy. If InfluxDB refuses some
+        points, write entry by entry and record the refused points."""
         by_retention: dict[str | None, list[Entry]] = {}
         for entry in entries:
             by_retention.setdefault(entry.retention, []).append(entry)
@@ -210,12 +216,12 @@ class OutboxWriter:
                 for entry in some:
                     self._done([entry], self._influx.write_each(entry.lines, retention))
             except InfluxError:
-                # The group or the database may have to be made again.
+                # The group or the database may have to be created again.
                 self._ready = False
                 raise
 
     def _done(self, entries: Sequence[Entry], rejected: Sequence[RejectedLine]) -> None:
-        """Take entries off the stream and note what InfluxDB refused, all or nothing."""
+        """Remove entries from the stream and record what InfluxDB refused, in one atomic step."""
         ids = [entry.id for entry in entries]
         bad = [one for one in rejected if not one.expired]
         letters = [_letter(one, entries[0].retention) for one in bad]
@@ -226,7 +232,7 @@ class OutboxWriter:
 
 
 def _entry(entry_id: bytes | str, fields: Mapping[bytes | str, bytes | str] | None) -> Entry:
-    """An entry as Redis gives it; of a deleted one only its id is left."""
+    """Return an entry as Redis delivers it; of a deleted entry only the id is left."""
     values = {text_of(name): text_of(value) for name, value in (fields or {}).items()}
     lines = values.get("lines")
     return Entry(

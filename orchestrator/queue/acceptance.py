@@ -1,5 +1,5 @@
-"""What may be queued: a submission is planned in full, on the host it is for, before it is
-accepted. What cannot be is refused with the field it is about."""
+"""What may be queued: a submission is planned in full, on its host, before it is accepted. A
+refusal names the field that causes it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from orchestrator.queue.record import NewJob
 
 
 def refusal(message: str, *field: str) -> Problem:
-    """A submission that cannot be, because of `body.<field>`."""
+    """Return the Problem of a submission that is refused because of `body.<field>`."""
     return Problem(422, "invalid", message, field=".".join(("body", *field)))
 
 
@@ -34,7 +34,7 @@ class Accepted:
     far_subsystems: tuple[str, ...] = ()
 
     def job(self, job_id: str | None = None) -> NewJob:
-        """It as a job, with a new id unless it has one."""
+        """Return it as a job, with a new id unless one is given."""
         return NewJob(
             job_id or new_job_id(self.suite.name),
             self.spec,
@@ -49,12 +49,12 @@ class Acceptance:
     """Judges submissions. Methods raise Problem, or RedisError."""
 
     def __init__(self, hosts: HostStore, plans: Plans) -> None:
-        """`plans`: those that the jobs run by."""
+        """`plans` are also those that the jobs run by."""
         self._hosts = hosts
         self._plans = plans
 
     def accept(self, spec: JobSpec) -> Accepted:
-        """The submission, for its hosts."""
+        """Return the accepted submission for its hosts."""
         suite = requested_suite(spec)
         subsystems = _subsystems(spec, suite)
         states = self._chosen_hosts(spec)
@@ -96,7 +96,7 @@ class Acceptance:
             by_name = {state.name: state for state in alive}
             for name in spec.hosts:
                 if name not in by_name:
-                    # Perhaps it registered a moment ago.
+                    # It may have registered a moment ago.
                     (by_name[name],) = self._hosts.states_of([name])
                 if not by_name[name].alive:
                     raise self._unregistered(name)
@@ -136,7 +136,8 @@ class Acceptance:
     def _between(
         self, spec: JobSpec, suite: Suite, facts: HostFacts, *, two_hosts: bool
     ) -> PlannedCase | None:
-        """Plan the whole suite on the host as it is; the first case between two hosts."""
+        """Plan the whole suite on the host as it is; return the first case between two hosts, or
+        None."""
         try:
             plan = self._plans.plan(suite, facts.planned, far_host=two_hosts)
         except UsageError as error:
@@ -147,8 +148,8 @@ class Acceptance:
 
 
 def requested_suite(spec: JobSpec) -> Suite:
-    """The suite of a submission: by name or in full, at one of its scales, or made for one
-    workload, with the changes. Raise Problem."""
+    """Return the suite of a submission with its changes: by name or in full, at one of its scales,
+    or made for one workload. Raise Problem."""
     if spec.workload is not None:
         try:
             suite = ad_hoc_suite(spec.workload, spec.params)
@@ -169,7 +170,7 @@ def _at_scale(name_or_suite: str | Suite, scale: str | None) -> Suite:
 
 
 def named_suite(name: str) -> Suite:
-    """A suite of this installation: never a path. Raise Problem."""
+    """Return a suite of this installation by its name, never by a path. Raise Problem."""
     known = built_in_suites()
     if name not in known:
         raise refusal(
@@ -195,7 +196,7 @@ def _about(spec: JobSpec) -> str:
 
 
 def _check_workload(spec: JobSpec, name: str, facts: HostFacts) -> None:
-    """Workload and parameters one by one, so that the refusal names the right one."""
+    """Check workload and parameters one by one, so that the refusal names the right one."""
     try:
         workload = find_workload(facts.planned.tables, name)
     except UsageError as error:

@@ -1,4 +1,5 @@
-"""Where Redis is. Imports no client of Redis: `orchestrator.influx.reindex` can do without."""
+"""The address of Redis. The module imports no Redis client, so that `orchestrator.influx.reindex`
+works without one."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""How Redis is reached, and the scripts it runs for us."""
+"""The connection to Redis, and the scripts that it runs."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -12,18 +12,18 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-# One hash tag: all keys lie in one slot.
+# One hash tag, so that all keys are in one slot.
 PREFIX = "{hostbench}:"
 CONNECT_TIMEOUT_S = 1.0
-# A slow disk may hold up the AOF for seconds.
+# A slow disk may delay the AOF for seconds.
 ANSWER_TIMEOUT_S = 5.0
-# One for each thread of jobs and calls, and for each watcher: redis-py would allow 100.
+# One for each thread of jobs and calls, and for each watcher; redis-py's default is 100.
 CONNECTIONS_MOST = 500
 LUA = Path(__file__).with_name("lua")
 
 
 def key(*parts: str) -> str:
-    """The key `{hostbench}:part:part`."""
+    """Return the key `{hostbench}:part:part`."""
     return PREFIX + ":".join(parts)
 
 
@@ -37,7 +37,7 @@ def _options(
         "socket_timeout": answer_timeout_s,
         "max_connections": CONNECTIONS_MOST,
         "client_name": "hostbench-orchestrator",
-        # A script whose answer was lost may have run: its caller decides what to do then.
+        # A script whose answer was lost may have run, so the caller decides about a retry.
         "retry": Retry(NoBackoff(), 0),
     }
 
@@ -48,12 +48,12 @@ def connect(
     answer_timeout_s: float = ANSWER_TIMEOUT_S,
     connect_timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> redis.Redis:
-    """A client for any number of threads. It connects when it is used."""
+    """Return a client for any number of threads. It connects when it is used."""
     return redis.Redis.from_url(url, **_options(password, answer_timeout_s, connect_timeout_s))
 
 
 def connect_async(url: str, password: SecretStr | None = None) -> redis.asyncio.Redis:
-    """A client for the event loop."""
+    """Return a client for the event loop."""
     options = _options(password, ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S)
     options["retry"] = AsyncRetry(NoBackoff(), 0)
     return redis.asyncio.Redis.from_url(url, **options)
@@ -80,12 +80,14 @@ class Scripts:
         }
 
     def __call__(self, name: str, *arguments: str | int, grows: bool = False) -> Any:
-        """Run a script. `grows`: a full Redis refuses it with OutOfMemoryError, since it needs
-        memory for something new; any other script runs, so that what is there can go on and end.
-        Raise RedisError."""
+        """Run a script. Raise RedisError.
+
+        `grows`: the script needs memory for something new, so a full Redis refuses it with
+        OutOfMemoryError. All other scripts run, so that existing jobs can go on and end.
+        """
         return self._scripts[name, grows](keys=[PREFIX], args=arguments)
 
 
 def flat(fields: dict[str, str]) -> Sequence[str]:
-    """Names and values in turn, as the scripts take them."""
+    """Return names and values in turn, as the scripts take them."""
     return [word for pair in fields.items() for word in pair]

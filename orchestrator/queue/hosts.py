@@ -1,4 +1,4 @@
-"""Hosts in Redis: who is there, what they are, who uses them."""
+"""Hosts in Redis: which are registered, what they are, and which job uses them."""
 
 import contextlib
 import functools
@@ -26,7 +26,8 @@ KNOWN_S = 1.0
 
 @dataclass(frozen=True)
 class Service:
-    """One service of a host, as it registered. `facts`: which of its facts are known."""
+    """One service of a host, as it registered. `facts`: a mark that changes with its stored
+    facts."""
 
     host: str
     subsystem: str
@@ -52,8 +53,8 @@ class HostFacts:
 
 @dataclass(frozen=True)
 class HostState:
-    """A host now. `alive`: the subsystems whose services renewed in time; `lease`: the job that
-    has it."""
+    """The present state of a host. `alive`: the subsystems whose services renewed in time; `lease`:
+    the job that holds the host."""
 
     name: str
     services: tuple[Service, ...]
@@ -90,12 +91,12 @@ class HostStore:
         self._understood: dict[tuple[str, str], str] = {}
 
     def renew(self, registration: Registration) -> bool:
-        """Renew a service that is known as it is; False: it is new, or another version stored its
-        facts; see `register`. Raise HostTaken."""
+        """Renew a service that is already known; return False if it must `register`, because it is
+        new or another version stored its facts. Raise HostTaken."""
         outcome, service = self._register(registration)
         if outcome != "known":
             return False
-        # Once for what it registered with: it renews that during trials of others, too.
+        # Checked once for each registration: services renew it during other jobs' trials, too.
         at = (registration.host, registration.subsystem)
         if self._understood.get(at) != service:
             if self.facts(self.states_of([registration.host])[0]) is None:
@@ -106,11 +107,13 @@ class HostStore:
     def register(
         self, registration: Registration, inventory: HostInventory, table: ServiceTable
     ) -> None:
-        """Store a new service with its table and its host's inventory. Only the disk service knows
-        where disks are measured: what it reported stays when another service registers. Raise
-        HostTaken."""
+        """Store a new service with its table and its host's inventory. Raise HostTaken.
+
+        Only the disk service knows where disks are measured, so what it reported stays when another
+        service registers.
+        """
         answer = "changed"
-        # Each time another service has registered in between, and there are five.
+        # Repeated each time that another service registered meanwhile; there are five services.
         while answer == "changed":
             text = self._inventory_text(registration.host)
             before = _understood(text)
@@ -138,17 +141,18 @@ class HostStore:
         return outcome, which
 
     def unregister(self, service: Service) -> None:
-        """Forget a service that could not be reached, until it registers again."""
+        """Remove a service that could not be reached, until it registers again."""
         self._known_until_s = 0.0
         self._run("unregister", service.host, service.subsystem, service.instance)
 
     def states(self) -> list[HostState]:
-        """Every host that ever registered, by name."""
+        """Return every host that ever registered, by name."""
         names = cast(list[str], self._redis.zrange(key("hosts"), 0, -1))
         return self.states_of(sorted(names))
 
     def lately(self) -> list[HostState]:
-        """`states`, at most a second old if any host was alive: every submission needs them."""
+        """Return `states`, at most a second old if any host was alive: every submission needs
+        them."""
         known = self._known
         if time.monotonic() < self._known_until_s and any(state.alive for state in known):
             return known
@@ -158,7 +162,7 @@ class HostStore:
         return self._known
 
     def states_of(self, names: Sequence[str]) -> list[HostState]:
-        """These hosts; unknown ones have no services."""
+        """Return these hosts; unknown ones have no services."""
         fields = self._service_fields(names)
         with self._redis.pipeline(transaction=False) as pipeline:
             for name, services in zip(names, fields, strict=True):
@@ -175,7 +179,7 @@ class HostStore:
         return states
 
     def _service_fields(self, names: Sequence[str]) -> list[tuple[Service, ...]]:
-        """The services of each host, without the large fields of its hash."""
+        """Return the services of each host, without the large fields of its hash."""
         with self._redis.pipeline(transaction=False) as pipeline:
             for name in names:
                 pipeline.hkeys(key("host", name))
@@ -195,8 +199,11 @@ class HostStore:
         ]
 
     def facts(self, state: HostState) -> HostFacts | None:
-        """What a host reported when its present services registered; None: it is gone, or
-        another version stored that, and its services will register anew."""
+        """Return what a host reported when its present services registered, or None.
+
+        None: the host is gone, or another version stored its facts, and its services will register
+        again.
+        """
         try:
             return self._cached_facts(state.name, state.instances) if state.alive else None
         except (LookupError, ValidationError):
@@ -208,7 +215,7 @@ class HostStore:
         answers = cast(list[str | None], self._redis.hmget(key("host", name), wanted))
         inventory, *tables = [text for text in answers if text is not None]
         if len(tables) < len(subsystems):
-            raise LookupError(name)  # it registered anew meanwhile; not to be cached
+            raise LookupError(name)  # it registered again meanwhile; do not cache
         return HostFacts(
             inventory=HostInventory.model_validate_json(inventory),
             tables={
@@ -227,7 +234,7 @@ class HostStore:
 
 
 def _understood(inventory: str | None) -> HostInventory | None:
-    """None: there is none, or another version wrote it."""
+    """Return the inventory, or None if there is none or another version wrote it."""
     with contextlib.suppress(ValidationError):
         return None if inventory is None else HostInventory.model_validate_json(inventory)
     return None

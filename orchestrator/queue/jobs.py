@@ -1,4 +1,4 @@
-"""Jobs in Redis: queued, started, ended, and what is known of each."""
+"""Jobs in Redis: queued, started, ended, and what is stored about each."""
 
 import contextlib
 import hashlib
@@ -24,7 +24,7 @@ from orchestrator.queue.record import (
 )
 
 LEASE_S = 15.0
-# Of a registration: see orchestrator/queue/hosts.py.
+# How long a registration lasts: see orchestrator/queue/hosts.py.
 ALIVE_S = 45.0
 IDEMPOTENCY_S = 86400
 QUEUED_MOST = 20_000
@@ -32,13 +32,13 @@ ENDED_KEPT_S = 7 * 86400.0
 ENDED_MOST = 20_000
 FORGET_BATCH = 200
 SCAN_BATCH = 500
-# Of what Redis may use (maxmemory): above the first share the oldest ended jobs are forgotten,
-# above the second nothing new is accepted. The rest is for the jobs that run, and for points.
+# Shares of Redis' memory limit (maxmemory). Above the first, the oldest ended jobs are removed;
+# above the second, no new job is accepted. The rest is for running jobs and for points.
 FORGET_SHARE, REFUSE_SHARE = 0.5, 0.8
-# Of a Redis without maxmemory.
+# For a Redis without maxmemory.
 FORGET_BYTES = 200 << 20
 
-# The reason of a queued job while results find no room; /healthz has the figures.
+# The reason of a queued job while there is no room for results; /healthz has the figures.
 NO_ROOM = "the volume of results is full; free space there (see /healthz), and this job starts"
 
 Lease = Literal["held", "cancel", "gone"]
@@ -46,9 +46,12 @@ Lease = Literal["held", "cancel", "gone"]
 
 @dataclass(frozen=True)
 class Enqueued:
-    """The outcome of a submission. known: the same was submitted before as `id`; other: something
-    else was, with this idempotency key; taken: the id is; full: the queue is. `view`: the job, if
-    it was queued."""
+    """The outcome of a submission.
+
+    known: the same submission was made before as `id`; other: another submission used this
+    idempotency key; taken: the id is in use; full: the queue is full. `view`: the job, if it was
+    queued.
+    """
 
     outcome: Literal["queued", "known", "other", "taken", "full"]
     id: str
@@ -57,8 +60,8 @@ class Enqueued:
 
 @dataclass(frozen=True)
 class Changed:
-    """The outcome of a cancellation or resumption, and the state before. stopping: its orchestrator
-    will end it; ended: there is nothing to cancel; full: the queue is."""
+    """The outcome of a cancellation or resumption, and the state before it. stopping: the job's
+    orchestrator will end it; ended: there is nothing to cancel; full: the queue is full."""
 
     outcome: Literal["unknown", "ended", "cancelled", "stopping", "queued", "full", "refused"]
     before: str
@@ -66,9 +69,11 @@ class Changed:
 
 @dataclass(frozen=True)
 class Reaped:
-    """What a look at all jobs found. `ended`: (job, state) of those whose leases are gone; `signs`:
-    all signs of life; `changed`: the jobs whose states are to be noted, each with a mark of its
-    last change."""
+    """The result of a look at all jobs.
+
+    `ended`: (job, state) of those whose leases are gone; `signs`: all signs of life; `changed`: the
+    jobs whose states must be noted, each with a mark of its last change.
+    """
 
     ended: list[tuple[str, StackState]]
     signs: dict[str, str]
@@ -86,7 +91,7 @@ class JobStore:
 
     def enqueue(self, job: NewJob, idempotency: str | None, body: bytes) -> Enqueued:
         """Accept a job, once for each idempotency key; `body` is that of the request. Raise
-        OutOfMemoryError when Redis is full, with the remedy."""
+        OutOfMemoryError, with the remedy, when Redis is full."""
         outcome, job_id, *place = self._take_up(
             "enqueue",
             job.id,
@@ -102,7 +107,8 @@ class JobStore:
         return Enqueued(outcome, job_id, view)
 
     def _take_up(self, name: str, *arguments: str | int) -> Any:
-        """Run a script that adds a job. Raise OutOfMemoryError with the remedy."""
+        """Run a script that adds a job. Raise OutOfMemoryError, with the remedy, when Redis is
+        full."""
         memory = self.memory()
         if memory.full:
             self.forget()
@@ -113,7 +119,7 @@ class JobStore:
         raise OutOfMemoryError(memory.refusal)
 
     def submitted(self, idempotency: str, body: bytes) -> Enqueued | None:
-        """What was submitted with this key before; None: nothing."""
+        """Return what was submitted earlier with this key, or None."""
         name = key("idempotency", _digest(idempotency.encode()))
         before, job_id = cast(list[str | None], self._redis.hmget(name, ["body", "id"]))
         if before is None or job_id is None:
@@ -121,8 +127,8 @@ class JobStore:
         return Enqueued("known" if before == _digest(body) else "other", job_id)
 
     def dispatch(self, owner: str, most: int, *, has_room: bool = True) -> list[StartedJob]:
-        """Start every job whose time has come, `most` at most; they hold leases then. Without room
-        for results none is started, and the first of each queue get the reason."""
+        """Start every job that can start, at most `most`; they then hold their leases. Without room
+        for results none starts, and the first job of each queue gets the reason."""
         answer = self._run("dispatch", owner, most, NO_ROOM, int(not has_room))
         return [
             StartedJob(job_id, int(fence), owner, int(waited_us) / MICROSECONDS)
@@ -130,20 +136,20 @@ class JobStore:
         ]
 
     def queued(self) -> int:
-        """How many jobs wait in a queue."""
+        """Return how many jobs wait in a queue."""
         return self._redis.zcard(key("state", StackState.QUEUED))
 
     # ---- from start to end, called by the orchestrator that runs the job ----
 
     def task(self, job_id: str) -> tuple[JobTask, int] | None:
-        """What a job is to measure, and how often it began before; None: it is gone."""
+        """Return what a job must measure, and how often it began before; None: it is gone."""
         fields = self._fields([job_id], ("suite", "hosts", "spec", "submitted_us", "sessions"))[0]
         if fields["suite"] is None:
             return None
         return JobTask.read(fields), int(fields["sessions"] or 0)
 
     def renew(self, job: StartedJob) -> Lease:
-        """Keep its leases. gone: they are no longer its; cancel: it is to stop."""
+        """Renew the job's leases. gone: it no longer holds them; cancel: it must stop."""
         return cast(Lease, self._run("renew", job.id, job.fence, job.owner))
 
     def record(
@@ -156,11 +162,12 @@ class JobStore:
         live: Sequence[str] = (),
         events: Sequence[str] = (),
     ) -> bool:
-        """Note state, fields and events in one step; `live` ones are only published, before. So
-        are all events while Redis is full. `number` counts the calls for this fence: a second call
-        with the same one does nothing.
+        """Store state, fields and events in one step. Return False, with nothing written, if the
+        job no longer has this fence.
 
-        False: the job is no longer this fence's, and nothing was written.
+        `live` events are published first and not stored. While Redis is full, all events are
+        treated so. `number` counts the calls for this fence: a second call with the same number
+        does nothing.
         """
         pairs = flat(dict(fields or {}))
         call = ("record", job.id, job.fence, number, state or "", len(pairs))
@@ -173,20 +180,21 @@ class JobStore:
     def finish(
         self, job: StartedJob, state: StackState, reason: str | None, fields: Mapping[str, str]
     ) -> bool:
-        """End a job and free its hosts. False: it is no longer this fence's, nothing changed."""
+        """End a job and free its hosts. Return False, with nothing changed, if it no longer has
+        this fence."""
         answer = self._run("finish", job.id, job.fence, state, reason or "", *flat(dict(fields)))
         return bool(answer)
 
     def put_back(
         self, job: StartedJob, reason: str, *held: str
     ) -> Literal["queued", "cancelled", "gone"]:
-        """Queue it again where it stood; only before it has measured anything. `held`: a host that
-        somebody outside the queue has, and who."""
+        """Queue a job again in its old place, only before it has measured anything. `held`: a host
+        that is held from outside the queue, and by whom."""
         answer = self._run("put_back", job.id, job.fence, reason, *held)
         return cast(Literal["queued", "cancelled", "gone"], answer)
 
     def publish(self, messages: Iterable[tuple[str, str]]) -> bool:
-        """Publish live events, (job, event) each, which are not kept; return whether anybody
+        """Publish live events, each as (job, event), which are not kept; return whether anybody
         listens."""
         with self._redis.pipeline(transaction=False) as pipeline:
             for job_id, event in messages:
@@ -196,12 +204,12 @@ class JobStore:
     # ---- from outside ----
 
     def cancel(self, job_id: str) -> Changed:
-        """Cancel a queued job, or have its orchestrator stop it."""
+        """Cancel a queued job, or tell its orchestrator to stop it."""
         return Changed(*self._run("cancel", job_id))
 
     def resume(self, job_id: str, priority: int, archived: Mapping[str, str]) -> Changed:
-        """Queue an ended job again; `archived` are its fields if Redis no longer knows them.
-        Raise OutOfMemoryError when Redis is full, with the remedy."""
+        """Queue an ended job again. `archived` are its fields, if Redis no longer has them. Raise
+        OutOfMemoryError, with the remedy, when Redis is full."""
         fields = flat(dict(archived))
         return Changed(*self._take_up("resume", job_id, worth_us(priority), QUEUED_MOST, *fields))
 
@@ -218,12 +226,13 @@ class JobStore:
         )
 
     def noted(self, changed: Mapping[str, str]) -> None:
-        """The states of these jobs are noted; `changed` as `reap` returned it."""
+        """Clear the marks of these jobs, whose states are now noted; `changed` as returned by
+        `reap`."""
         self._run("noted", *flat(dict(changed)))
 
     def forget(self) -> int:
-        """Drop what ended long ago, and the oldest ended jobs while Redis uses too much memory;
-        return how many jobs."""
+        """Remove jobs that ended long ago, and the oldest ended jobs while Redis uses too much
+        memory; return how many."""
         kept_us = int(ENDED_KEPT_S * MICROSECONDS)
         dropped = kept = 0
         while True:
@@ -236,8 +245,8 @@ class JobStore:
                 return dropped
 
     def bound_ended(self) -> None:
-        """Bound what an older version kept of the jobs that have ended; the present one does so
-        when they end."""
+        """Trim what an older version kept of ended jobs; the present version does so when they
+        end."""
         ids = cast(list[str], self._redis.zrange(key("ended"), 0, -1))
         for start in range(0, len(ids), FORGET_BATCH):
             self._run("bound_ended", *ids[start : start + FORGET_BATCH])
@@ -245,13 +254,13 @@ class JobStore:
     # ---- looking ----
 
     def memory(self) -> QueueMemory:
-        """What Redis uses, and the ended jobs that it keeps."""
+        """Return the memory that Redis uses, and the ended jobs that it keeps."""
         with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.info("memory")
             pipeline.zcard(key("ended"))
             pipeline.zrange(key("ended"), 0, 0, withscores=True)
             info, ended, oldest = pipeline.execute()
-        # As Redis compares it with maxmemory.
+        # The value that Redis compares with maxmemory.
         used = info["used_memory"] - info.get("mem_not_counted_for_evict", 0)
         limit = info["maxmemory"] or None
         return QueueMemory(
@@ -263,34 +272,35 @@ class JobStore:
         )
 
     def view(self, job_id: str) -> JobView | None:
-        """The job; None: Redis does not know it."""
+        """Return the job, or None if Redis does not have it."""
         return next(iter(self.views([job_id])), None)
 
     def views(self, job_ids: Sequence[str]) -> list[JobView]:
-        """Those of the jobs that Redis knows, in the same order."""
+        """Return the jobs that Redis has, in the same order."""
         known = [one for one in self._fields(job_ids, VIEWED) if one["state"] is not None]
         positions = self._positions(known)
         return [view_of(one, positions.get(one["id"] or "")) for one in known]
 
     def state(self, job_id: str) -> StackState | None:
-        """The job's state; None: Redis does not know it."""
+        """Return the job's state, or None if Redis does not have the job."""
         state = cast(str | None, self._redis.hget(key("job", job_id), "state"))
         return None if state is None else StackState(state)
 
     def submitted_unix_s(self, job_id: str) -> float | None:
-        """When the job was submitted; None: Redis does not know it."""
+        """Return when the job was submitted, or None if Redis does not have it."""
         score = self._redis.zscore(key("jobs"), job_id)
         return None if score is None else score / MICROSECONDS
 
     def knows(self, job_ids: Sequence[str]) -> set[str]:
-        """Those of the jobs that are here."""
+        """Return which of the jobs Redis has."""
         scores = self._redis.zmscore(key("jobs"), list(job_ids))
         return {job_id for job_id, score in zip(job_ids, scores, strict=True) if score is not None}
 
     def newest(
         self, state: StackState | None, before_unix_s: float | None
     ) -> Iterator[tuple[float, str]]:
-        """(time of submission, id) of the jobs in a state submitted before, newest first."""
+        """Yield (time of submission, id) of the jobs in a state, submitted before that time, newest
+        first."""
         index = key("state", state) if state else key("jobs")
         most = "+inf" if before_unix_s is None else f"({before_unix_s * MICROSECONDS:.0f}"
         start = 0
@@ -308,11 +318,11 @@ class JobStore:
             start += SCAN_BATCH
 
     def hosts_of(self, job_ids: Sequence[str]) -> list[list[str]]:
-        """The hosts of each."""
+        """Return the hosts of each job."""
         return [(one["hosts"] or "").split(",") for one in self._fields(job_ids, ("hosts",))]
 
     def counts(self) -> dict[StackState, int]:
-        """How many jobs are in each state."""
+        """Return how many jobs are in each state."""
         with self._redis.pipeline(transaction=False) as pipeline:
             for state in StackState:
                 pipeline.zcard(key("state", state))
@@ -326,7 +336,8 @@ class JobStore:
         return [dict(zip(names, values, strict=True)) for values in answers]
 
     def _positions(self, jobs: Sequence[Fields]) -> dict[str, int]:
-        """Where the queued ones stand among those that want one of their hosts, from 1."""
+        """Return the positions of the queued jobs among those that want one of their hosts, from
+        1."""
         waiting = [job for job in jobs if job["state"] == StackState.QUEUED]
         if not waiting:
             return {}

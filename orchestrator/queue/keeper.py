@@ -1,9 +1,9 @@
 """Keeps the leases of the jobs that run here, and stops a job that may no longer go on.
 
-A lease that is not renewed in time is given to another job. So a trial ends before its lease
-does: on this process's own clock, whatever Redis, the network or the system clock do. A process
-that was stopped for longer asks Redis whether the lease is still its own: where everything was
-suspended, nobody else has it.
+A lease that is not renewed in time is given to another job. So a trial ends before its lease does,
+by this process's own clock, whatever happens to Redis, the network or the system clock. A process
+that was stopped for longer asks Redis whether it still holds the lease: if the whole machine was
+suspended, nobody else does.
 """
 
 import signal
@@ -21,24 +21,25 @@ from orchestrator.queue.jobs import LEASE_S, Lease
 from orchestrator.queue.record import StartedJob
 
 RENEW_S = 5.0
-# The trial is over so long before its lease is.
+# The trial ends this long before its lease does.
 MARGIN_S = 3.0
-# After an attempt that failed.
+# The pause after a failed attempt.
 RETRY_S = 0.5
-# A thread that comes so late to the end of a lease was stopped with its process.
+# A thread that runs this late after the end of a lease was stopped with its process.
 OVERSLEPT_S = 0.5
 
 log = structlog.get_logger()
 
 
 def now_s() -> float:
-    """A clock that cannot be set and that counts while this machine sleeps: others may not."""
+    """Return the time of a clock that cannot be set and that also counts while this machine is
+    suspended: other machines go on meanwhile."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def repeat_while(step: Callable[[], None], wanted: Callable[[], bool]) -> None:
-    """Does `step` again and again while it is wanted. An unexpected error is logged: a
-    thread that all jobs need does not end of it."""
+    """Call `step` again and again while `wanted` returns True. An unexpected error is logged and
+    does not end the thread, which all jobs need."""
     while wanted():
         try:
             step()
@@ -48,7 +49,7 @@ def repeat_while(step: Callable[[], None], wanted: Callable[[], bool]) -> None:
 
 
 class Stop(Enum):
-    """Why a job is stopped. The value is for people."""
+    """Why a job is stopped. The value is shown to people."""
 
     CANCELLED = "cancelled by request"
     LEASE_LOST = "its lease was lost"
@@ -56,7 +57,7 @@ class Stop(Enum):
 
 
 class JobStopped(Interrupted):
-    """The job has to end, with the reason."""
+    """The job must end, for this reason."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__(signal.SIGTERM)
@@ -66,11 +67,11 @@ class JobStopped(Interrupted):
 
 
 class HeldJob(Interrupt):
-    """A job and whether it still holds its leases: `check` and `wait` raise JobStopped when it may
-    not go on, and its descriptor becomes readable."""
+    """A job, and whether it still holds its leases. When it may not go on, `check` and `wait` raise
+    JobStopped, and its descriptor becomes readable."""
 
     def __init__(self, job: StartedJob, requested_s: float) -> None:
-        """Its leases were taken after `requested_s` of `now_s`."""
+        """`requested_s`: when its leases were requested, by `now_s`."""
         super().__init__()
         self.job = job
         self.why: Stop | None = None
@@ -82,7 +83,7 @@ class HeldJob(Interrupt):
         self.is_held: Callable[[HeldJob], bool] = lambda _: False
 
     def stop(self, why: Stop) -> None:
-        """Stop the job; the first reason counts. The job may have ended meanwhile."""
+        """Stop the job; only the first reason counts. The job may already have ended."""
         with self._stopping:
             if self.why is None:
                 self.why = why
@@ -90,30 +91,30 @@ class HeldJob(Interrupt):
                     self.trip()
 
     def close(self) -> None:
-        """Close its descriptors; none is written to afterwards."""
+        """Close its descriptors; nothing writes to them afterwards."""
         with self._stopping:
             self._closed = True
             super().close()
 
     def renewed(self, requested_s: float) -> None:
-        """Its leases were renewed after `requested_s` of `now_s`."""
+        """Record that its leases were renewed by a request made at `requested_s` of `now_s`."""
         self._held_until_s = requested_s + LEASE_S - MARGIN_S
         self.due_s = requested_s + RENEW_S
 
     @property
     def left_s(self) -> float:
-        """How long it may go on without a renewal."""
+        """How long it may go on without a renewal, in seconds."""
         return self._held_until_s - now_s()
 
     def lose(self) -> None:
-        """Its leases are no longer its own."""
+        """Record that it no longer holds its leases, and stop it."""
         self._lost = True
         self.stop(Stop.LEASE_LOST)
 
     @property
     def lost(self) -> bool:
-        """Whether another job may have its leases. Reads the clock itself: after a SIGCONT this may
-        run before the keeper does."""
+        """Whether another job may hold its leases. This reads the clock itself, because after a
+        SIGCONT it may run before the keeper does."""
         late_s = -self.left_s
         if not self._lost and late_s >= 0 and not (late_s > OVERSLEPT_S and self.is_held(self)):
             self.lose()
@@ -127,8 +128,8 @@ class HeldJob(Interrupt):
 
 
 class Keeper:
-    """Renews the leases of all jobs held here, on one thread. A second one only looks at the
-    clock: an attempt to renew may take as long as it likes."""
+    """Renews the leases of all jobs held here, on one thread. A second thread only watches the
+    clock, because an attempt to renew may take any time."""
 
     def __init__(self, renew: Callable[[StartedJob], Lease]) -> None:
         """`renew` raises RedisError when Redis does not answer."""
@@ -144,7 +145,7 @@ class Keeper:
         ]
 
     def start(self) -> None:
-        """Begin to renew."""
+        """Start to renew leases."""
         for thread in self._threads:
             thread.start()
 
@@ -156,7 +157,7 @@ class Keeper:
     def hold(self, held: HeldJob) -> None:
         """Renew this job's leases from now on."""
         with self._changed:
-            # It was lost, queued again and comes back before its first thread has ended.
+            # The job was lost, queued again, and returns before its first thread has ended.
             before = self._held.get(held.job.id)
             self._held[held.job.id] = held
             held.is_held = self._is_held
@@ -165,7 +166,7 @@ class Keeper:
             before.lose()
 
     def let_go(self, held: HeldJob) -> None:
-        """Renew them no longer."""
+        """Stop renewing this job's leases."""
         with self._changed:
             if self._held.get(held.job.id) is held:
                 del self._held[held.job.id]
@@ -184,7 +185,7 @@ class Keeper:
 
     @property
     def count(self) -> int:
-        """How many jobs are held here."""
+        """The number of jobs held here."""
         return len(self._held)
 
     def close(self) -> None:
@@ -203,18 +204,18 @@ class Keeper:
             return list(self._held.values())
 
     def _lose_late(self) -> None:
-        """Stop the jobs whose time has run out, and wait for the next one's end."""
+        """Stop the jobs whose time has run out, and wait until the next one's does."""
         with self._changed:
             held = [one for one in self._held.values() if not one.lost]
             self._wait(min((one.left_s for one in held), default=None))
 
     def _wait(self, seconds: float | None) -> None:
-        """Until then, or until there is another job; with the lock held."""
+        """Wait for this long, or until there is another job. The caller holds the lock."""
         if not self._closed and (seconds is None or seconds > 0):
             self._changed.wait(seconds)
 
     def _renew_due(self) -> None:
-        """Wait until a lease is due and renew what is."""
+        """Wait until a lease is due, and renew those that are."""
         with self._changed:
             held = [one for one in self._held.values() if not one.lost]
             self._wait(min((one.due_s - now_s() for one in held), default=None))
@@ -233,7 +234,7 @@ class Keeper:
                 held.lose()
 
     def _renew_one(self, held: HeldJob) -> bool:
-        """False: its leases are gone. Raise RedisError."""
+        """Renew a job's leases; return False if they are gone. Raise RedisError."""
         requested_s = now_s()
         answer = self._renew(held.job)
         if answer == "gone":
@@ -250,7 +251,7 @@ class Keeper:
             return False
 
     def _postpone(self) -> None:
-        """Redis is away for one as for all."""
+        """Postpone the renewals of all jobs: if Redis is unreachable for one, it is for all."""
         for held in self._all():
             held.due_s = max(held.due_s, now_s() + RETRY_S)
 

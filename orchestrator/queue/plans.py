@@ -1,4 +1,4 @@
-"""Plans that were made: the one that accepts a submission is the one that its job runs by."""
+"""A cache of plans: a job runs by the plan that accepted its submission."""
 
 import functools
 import hashlib
@@ -14,38 +14,37 @@ from hostbench.plan.estimate import Plan
 from hostbench.plan.grid import make_plan
 from hostbench.plan.workloads import subsystems_of
 
-# Of all remembered plans together; a case takes some kilobytes. The collector of cycles, which all
-# threads wait for, looks through them in some 3 ms a thousand.
+# The most cases of all cached plans together; a case takes some kilobytes. The garbage collector of
+# cycles, which stops all threads, takes about 3 ms for a thousand of them.
 CASES_MOST = 10_000
 
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """What of a host a plan is made from; tables by subsystem."""
+    """What a plan needs of a host; tables by subsystem."""
 
     tables: Mapping[str, Table]
     inventory: HostInventory
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
-        """Of the tables, by subsystem: another build of a program may have another table."""
+        """The digests of the tables, by subsystem: another build of a program may have another
+        table."""
         return {
             subsystem: _sha256(table.model_dump_json()) for subsystem, table in self.tables.items()
         }
 
 
 class Plans:
-    """The last plans, for any thread."""
+    """The most recent plans. Threads may share it."""
 
     def __init__(self) -> None:
         self._plans: OrderedDict[object, Plan] = OrderedDict()
         self._lock = threading.Lock()
 
     def plan(self, suite: Suite, host: PlannedHost, *, far_host: bool) -> Plan:
-        """The plan of a suite, made only where nothing that it depends on was planned before.
-
-        Raise UsageError as `make_plan` does.
-        """
+        """Return the plan of a suite, made only if there is none for the same input. Raise
+        UsageError as `make_plan` does."""
         basis = _basis(suite, host, far_host=far_host)
         with self._lock:
             found = self._plans.get(basis)
@@ -64,7 +63,7 @@ class Plans:
 
 
 def _basis(suite: Suite, host: PlannedHost, *, far_host: bool) -> object:
-    """All that `make_plan` reads: equal ones have equal plans."""
+    """Return all that `make_plan` reads: equal values give equal plans."""
     needed = [name for name in subsystems_of(suite) if name in host.tables]
     gpus = host.inventory.gpus
     devices = gpus and (gpus.reason, tuple((one.index, one.type) for one in gpus.devices))

@@ -12,14 +12,14 @@ from hostbench.model.jobs import JobProgress, JobSpec, JobView, StackState
 from hostbench.model.result import Verdict
 from hostbench.model.suite import Suite
 
-# Each step of priority is worth so much waiting.
+# Each step of priority is worth this much waiting.
 AGEING_S = 600.0
 MICROSECONDS = 1_000_000
 Read = TypeVar("Read")
 _SPEC: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
 _VERDICTS: TypeAdapter[dict[Verdict, int]] = TypeAdapter(dict[Verdict, int])
 
-# What a listing needs: not the suite in full.
+# The fields that a listing needs, without the full suite.
 VIEWED = (
     "id",
     "state",
@@ -49,8 +49,8 @@ Fields = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class NewJob:
-    """A job that is about to be queued. `suite` is what it measures, in full; `subsystems` are
-    those of the first host that it needs, `far_subsystems` those of the second."""
+    """A job that is about to be queued. `suite` is the full suite that it measures; `subsystems`
+    are those that it needs on the first host, `far_subsystems` those on the second."""
 
     id: str
     spec: JobSpec
@@ -61,7 +61,8 @@ class NewJob:
 
     @property
     def queue(self) -> str:
-        """The name of its queue: the sorted host set, and what must be registered."""
+        """The name of its queue: the sorted set of hosts, and the services that must be
+        registered."""
         first, *others = self.hosts
         needs = [f"{first}:{subsystem}" for subsystem in self.subsystems]
         far = [f"{host}:{subsystem}" for host in others for subsystem in self.far_subsystems]
@@ -69,7 +70,7 @@ class NewJob:
 
     @property
     def fields(self) -> dict[str, str]:
-        """What is stored of it."""
+        """What is stored about it."""
         return {
             "id": self.id,
             "spec": self.spec.model_dump_json(exclude_defaults=True),
@@ -81,14 +82,14 @@ class NewJob:
 
 
 def worth_us(priority: int) -> int:
-    """The waiting that a priority is worth, in microseconds."""
+    """Return the waiting time that a priority is worth, in microseconds."""
     return int(priority * AGEING_S * MICROSECONDS)
 
 
 @dataclass(frozen=True)
 class StartedJob:
-    """A job that holds its hosts under a fence. `dispatch_s`: how long it waited when it could
-    already have started."""
+    """A job that holds its hosts under a fence. `dispatch_s`: how long it waited after it could
+    have started."""
 
     id: str
     fence: int
@@ -98,7 +99,7 @@ class StartedJob:
 
 @dataclass(frozen=True)
 class JobTask:
-    """What a started job is to measure, where."""
+    """What a started job must measure, and where."""
 
     suite: Suite
     hosts: tuple[str, ...]
@@ -107,7 +108,8 @@ class JobTask:
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
-        """From the job's hash. Raise UsageError for what this version does not understand."""
+        """Return the task in the job's hash. Raise UsageError for what this version does not
+        understand."""
         try:
             suite = Suite.model_validate_json(fields["suite"] or "")
             spec = JobSpec.model_validate_json(fields["spec"] or "")
@@ -127,8 +129,8 @@ class JobTask:
 
 
 def view_of(fields: Fields, position: int | None) -> JobView:
-    """The job as the API shows it, without what another version wrote and this one does not
-    understand; `position` among the queued ones."""
+    """Return the job as the API shows it, without what this version does not understand.
+    `position`: its place among the queued jobs."""
     return JobView(
         id=fields["id"] or "",
         state=StackState(fields["state"] or ""),
@@ -156,7 +158,7 @@ def _read(what: TypeAdapter[Read], text: str) -> Read | None:
 
 
 def queued_view(job: NewJob, submitted_us: int, position: int) -> JobView:
-    """A job that was queued a moment ago, as `view_of` shows it."""
+    """Return a job that was just queued, as `view_of` would show it."""
     fields = dict.fromkeys(VIEWED) | job.fields
     queued = {"state": StackState.QUEUED.value, "submitted_us": str(submitted_us)}
     return view_of(fields | queued, position)

@@ -1,4 +1,4 @@
-"""Starts queued jobs when their hosts are free, and listens to the other processes' messages."""
+"""Starts queued jobs when their hosts are free, and listens to messages of other processes."""
 
 import threading
 import time
@@ -15,16 +15,16 @@ from orchestrator.queue.keeper import now_s, repeat_while
 from orchestrator.queue.record import StartedJob
 from orchestrator.queue.signs import LOOK_S, SignWatch
 
-# Redis gets a ping after so long without a message.
+# Redis gets a ping after this long without a message.
 SILENCE_S = 15.0
 RETRY_S = 1.0
 WAKE, CANCEL = key("wake"), key("cancel")
 log = structlog.get_logger()
-# Whatever lets a job start publishes a wake-up message. The queue is also looked at this often, in
-# case a message was lost, and no more often: a trial may be running.
+# Everything that lets a job start publishes a wake-up message. The queue is also checked at this
+# interval, in case a message was lost; no more often, as a trial may be running.
 UNASKED_S = 5.0
 FORGET_EVERY_S = 60.0
-# One thread a job.
+# Each job takes one thread.
 JOBS_MOST = 64
 
 
@@ -37,7 +37,7 @@ class Listener:
         on_wake: Callable[[], None],
         on_cancel: Callable[[str], None],
     ) -> None:
-        """`on_cancel` is called with the id of a job."""
+        """`on_cancel` gets the id of a job."""
         self._redis = client
         self._on_wake = on_wake
         self._on_cancel = on_cancel
@@ -50,7 +50,7 @@ class Listener:
         )
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self._thread.start()
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class Listener:
                 message = channels.get_message(timeout=SILENCE_S)
                 if message is not None:
                     self._hear(message["channel"], message["data"])
-                # None is also what redis-py makes of the answer to a ping.
+                # redis-py also returns None for the answer to a ping.
                 elif time.monotonic() >= ask_at_s:
                     channels.ping()
                     ask_at_s = time.monotonic() + SILENCE_S
@@ -93,7 +93,8 @@ class Listener:
 
 
 class Scheduler:
-    """One thread. Redis may be away at any time; it goes on when it is back."""
+    """One thread that starts jobs. Redis may be unreachable at any time; the thread goes on when it
+    is back."""
 
     def __init__(
         self,
@@ -105,11 +106,17 @@ class Scheduler:
         on_changed: Callable[[Mapping[str, str]], None],
         has_room: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`owner` names this orchestrator. `running`: how many jobs run here. `start_job` takes a
-        job and when its leases were requested, by `keeper.now_s`; False: it could not, and the job
-        is queued again. `on_reaped` is called with each job whose leases expired, `on_changed` with
-        those whose states are to be noted, until `JobStore.noted` takes them. `has_room`: whether
-        results find room; without it no job is started, for each would fail."""
+        """Make the scheduler of one orchestrator.
+
+        - `owner`: the name of this orchestrator; `running`: how many jobs run here.
+        - `start_job`: takes a job and the time its leases were requested, by `keeper.now_s`. If it
+          returns False, the job could not be started and is queued again.
+        - `on_reaped`: called with each job whose leases expired.
+        - `on_changed`: called with the jobs whose states must be noted, until `JobStore.noted`
+          takes them.
+        - `has_room`: whether there is room for results. Without it no job starts, for each would
+          fail.
+        """
         self._store = store
         self._owner = owner
         self._running = running
@@ -128,20 +135,20 @@ class Scheduler:
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
-        """Begin to schedule."""
+        """Start to schedule."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Something may start now."""
+        """Check the queue now: something may be able to start."""
         self._wake.set()
 
     def end(self) -> None:
-        """Start nothing any more; return at once."""
+        """Start no more jobs; return at once."""
         self._closed = True
         self._wake.set()
 
     def close(self) -> None:
-        """Wait until it has ended."""
+        """End the thread and wait for it."""
         self.end()
         self._thread.join()
 
@@ -182,7 +189,7 @@ class Scheduler:
             log.info("job_started", job=job.id, fence=job.fence, waited_s=round(job.dispatch_s, 4))
             started &= self._start_job(job, requested_s)
         if not started:
-            time.sleep(RETRY_S)  # what is queued again would be tried again at once
+            time.sleep(RETRY_S)  # without a pause, the job queued again would be retried at once
 
     def _clear_up(self) -> None:
         found = self._store.reap(self._signs.silent())
@@ -200,7 +207,7 @@ class Scheduler:
             self._forget_at_s = time.monotonic() + FORGET_EVERY_S
 
     def _note_away(self, error: RedisError | None) -> None:
-        """One line when Redis goes and one when it comes back."""
+        """Log one line when Redis becomes unreachable and one when it is back."""
         if (error is not None) == self._away:
             return
         self._away = error is not None

@@ -1,9 +1,9 @@
-"""How long leases and registrations go without a renewal, counted by the orchestrator that watches.
+"""How long leases and registrations last without a renewal, counted by each orchestrator.
 
 Redis counts a time to live by its wall clock, which an administrator or NTP may set. So a renewal
-only leaves a new sign of life in Redis, and every orchestrator counts for itself how long a sign
-has stayed the same: by a clock that cannot be set, and only while it really looked. A suspended
-machine, or a Redis that is away, ends nothing.
+only leaves a new sign of life in Redis. Each orchestrator counts for itself how long a sign has
+stayed the same, with a clock that cannot be set, and only while it really watches. So a suspended
+machine, or an unreachable Redis, ends nothing.
 """
 
 import time
@@ -13,7 +13,7 @@ from orchestrator.queue.jobs import ALIVE_S, LEASE_S
 
 # The scheduler looks this often, and no more often: a trial may be running.
 LOOK_S = 2.5
-# Between two looks no more than this counts.
+# At most this much counts between two looks.
 STEP_S_MOST = LOOK_S + 1.0
 
 
@@ -26,7 +26,7 @@ class SignWatch:
         self._seen: dict[str, tuple[str, float]] = {}
 
     def look(self, signs: Mapping[str, str]) -> None:
-        """Take note of all signs of life, as they are now."""
+        """Record all present signs of life."""
         now_s = time.monotonic()
         self._watched_s += min(now_s - self._looked_s, STEP_S_MOST)
         self._looked_s = now_s

@@ -1,5 +1,5 @@
-"""What is made in a process of its own: it takes more memory than an orchestrator has, and more
-CPU time than one beside a trial should use."""
+"""Work in a process of its own: it takes more memory than an orchestrator has, and more CPU time
+than a process beside a trial should use."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,9 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Work:
-    """What a process makes: `python -m module arguments…` prints it. `name` stands in messages, as
-    in `the page of JOB`; `elsewhere` says how to make it where there is more room."""
+    """What a process makes: `python -m module arguments…` prints it. `name` is its name in
+    messages, such as `the page of JOB`; `elsewhere` says how to make it where there is more
+    room."""
 
     module: str
     arguments: tuple[str, ...]
@@ -36,17 +37,17 @@ class OneAtATime:
         self.lock = asyncio.Lock()
 
     async def made(self, work: Work, refused: Callable[[str], HostbenchError]) -> bytes:
-        """What a process prints. `refused` makes the error of the line that it ends with.
+        """Return what a process prints. `refused` makes the error from the line that it ends with.
 
-        Raise HostbenchError: it was refused, or it takes too long or too much; Problem: an error
-        in its code, which is logged.
+        Raise HostbenchError if it was refused, or takes too much time or memory. Raise Problem for
+        an error in its code, which is logged.
         """
         async with self.lock:
             return await made_apart(work, refused)
 
 
 async def made_apart(work: Work, refused: Callable[[str], HostbenchError]) -> bytes:
-    """The same, whatever else is made meanwhile."""
+    """Do the same without waiting for other work."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", work.module, *work.arguments),
         stdin=asyncio.subprocess.DEVNULL,

@@ -1,8 +1,8 @@
-"""The results directory as the orchestrators share it: what Redis has forgotten is answered from
-here.
+"""The results directory that the orchestrators share. It has the answers about jobs that Redis no
+longer has.
 
-Beside a job's journal and document lies job.json, the job as the API last showed it: running, or
-once it has ended, its final state.
+Beside a job's journal and document is job.json: the job as the API last showed it, running or in
+its final state.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from hostbench.results.index import JobIndex
 from hostbench.results.store import JobDirectory, ResultsStore, summary_of, write_whole
 
 JOB = "job.json"
-# What is left for the jobs that were accepted: below it, no other job is.
+# Reserved for the accepted jobs: with less free space, no new job is accepted.
 FREE_BYTES_LEAST = 64 << 20
 FORGOTTEN = "it did not end properly, and Redis no longer knows it; what was measured is kept"
 
@@ -37,31 +37,31 @@ class Archive:
         self.index = JobIndex(results.root)
 
     def directory(self, job_id: str) -> JobDirectory:
-        """Where a job's files are, or would be; `job_id` is one."""
+        """Return where a job's files are, or would be. `job_id` must be a valid id."""
         assert is_job_id(job_id)
         return JobDirectory(self.results.root / job_id)
 
     def refusal(self) -> str | None:
-        """Why no new job is accepted, and the remedy; None: there is room."""
+        """Return why no new job is accepted, with the remedy; None: there is room."""
         try:
             return self.results.shortage(FREE_BYTES_LEAST)
         except OSError as error:
             return f"{self.results.root} cannot be used: {error.strerror}"
 
     def has(self, job_id: str) -> bool:
-        """Whether anything was measured of the job."""
+        """Return whether the job has measured anything."""
         directory = self.directory(job_id)
         return directory.has_begun or directory.document.exists()
 
     def keep(self, view: JobView) -> None:
-        """Store how a job stands, if anything of it is stored."""
+        """Store the state of a job, if the job has a directory."""
         directory = self.directory(view.id)
         if directory.path.is_dir():
             with contextlib.suppress(OSError):
                 write_whole(directory.path / JOB, view.model_dump_json(indent=1).encode())
 
     def view(self, job_id: str) -> JobView | None:
-        """A job that Redis does not know; None: there is none."""
+        """Return a job that Redis does not have, or None."""
         directory = self.directory(job_id)
         if not directory.path.is_dir():
             return None
@@ -79,7 +79,7 @@ class Archive:
         return None
 
     def _as_measured(self, summary: JobSummary, kept: JobView | None) -> JobView:
-        """The job by its journal, with what else was known of it."""
+        """Return the job by its journal, with what else is stored about it."""
         state = _STATES[summary.state]
         return JobView(
             id=summary.id,
@@ -98,7 +98,7 @@ class Archive:
         )
 
     def newest(self, before: tuple[float, str] | None) -> Iterator[tuple[float, str]]:
-        """(time, id) of the stored jobs before a place in that order, newest first."""
+        """Yield (time, id) of the stored jobs before a place in that order, newest first."""
         for job_id in reversed(self.results.ids()):
             place = (submitted_unix_s(job_id), job_id)
             if before is None or place < before:

@@ -1,4 +1,4 @@
-"""All jobs: those that Redis knows, and those that only their results are left of."""
+"""All jobs: those in Redis, and those of which only the results are left."""
 
 import heapq
 import itertools
@@ -13,9 +13,10 @@ from orchestrator.queue.jobs import JobStore
 from orchestrator.results.archive import Archive
 
 BATCH = 1000
-# Of the suites in the specs of one answer: jobs may carry whole suites.
+# The most bytes of suites in the specs of one answer: a job may carry a whole suite.
 ANSWER_BYTES_MOST = 4 << 20
-# A suite takes many times its bytes in memory, so few jobs are read before these are counted.
+# A suite takes many times its bytes in memory, so only this many jobs are read before the bytes are
+# counted.
 READ_AT_ONCE = 10
 
 Place = tuple[float, str]
@@ -23,7 +24,7 @@ Item = TypeVar("Item")
 
 
 def unknown_job(job_id: str) -> Problem:
-    """There is no such job."""
+    """Return the Problem of a job that does not exist."""
     return Problem(404, "unknown_job", f"there is no job {shown(job_id)}; GET /jobs lists them")
 
 
@@ -35,7 +36,7 @@ class Catalogue:
         self._archive = archive
 
     def view(self, job_id: str) -> JobView:
-        """The job. Raise Problem when there is none."""
+        """Return the job. Raise Problem when there is none."""
         if not is_job_id(job_id):
             raise unknown_job(job_id)
         view = self._jobs.view(job_id) or self._archive.view(job_id)
@@ -46,7 +47,7 @@ class Catalogue:
     def page(
         self, state: StackState | None, host: str | None, limit: int, before: str | None
     ) -> JobList:
-        """The newest jobs before one, of a state and on a host where these are given."""
+        """Return the newest jobs before one, in a state and on a host if these are given."""
         place = None if before is None else self._place(before)
         known = self._known(state, host, place)
         stored = self._stored(state, host, place)
@@ -60,7 +61,7 @@ class Catalogue:
     def _known(
         self, state: StackState | None, host: str | None, before: Place | None
     ) -> Iterator[tuple[Place, JobView | None]]:
-        """The jobs in Redis."""
+        """Yield the jobs in Redis."""
         places = self._jobs.newest(state, None if before is None else before[0])
         if host is None:
             for place in places:
@@ -75,7 +76,7 @@ class Catalogue:
     def _stored(
         self, state: StackState | None, host: str | None, before: Place | None
     ) -> Iterator[tuple[Place, JobView | None]]:
-        """The jobs that only the results directory knows."""
+        """Yield the jobs that are only in the results directory."""
         for batch in _batches(self._archive.newest(before), BATCH):
             known = self._jobs.knows([job_id for _, job_id in batch])
             for place in (one for one in batch if one[1] not in known):
@@ -95,7 +96,7 @@ class Catalogue:
 
 
 def _within(views: Iterable[JobView], most: int, most_bytes: int) -> tuple[list[JobView], bool]:
-    """As many of them as fit, at least one, and whether there are others."""
+    """Return as many of them as fit, at least one, and whether there are more."""
     kept: list[JobView] = []
     for view in views:
         inline = view.spec is not None and not isinstance(view.spec.suite, str | None)

@@ -20,14 +20,15 @@ class Decider:
         self._one_job_at_a_time = threading.Lock()
 
     async def answer(self, question: Question) -> bytes:
-        """Raise UsageError for what is no question, ResourceError where it takes too long or too
-        much; Problem: an error in the code of the answer, which is logged."""
+        """Return the answer. Raise UsageError for an invalid question, ResourceError if it takes
+        too much time or memory, and Problem for an error in its code, which is logged."""
         return await self._one_at_a_time.made(self._work(question), UsageError)
 
     def of_job(self, job: str, interrupt: Interrupt) -> JobDecisions:
-        """The decisions of a job whose document is stored; for a thread of its own.
+        """Return the decisions about a job whose document is stored; call it in a thread of its
+        own.
 
-        Raise HostbenchError and Problem, as above; asyncio.CancelledError where `interrupt` comes.
+        Raise HostbenchError and Problem, as above; asyncio.CancelledError if `interrupt` comes.
         """
         with self._one_job_at_a_time:
             made = asyncio.run(_unless(interrupt, self._work(JobQuestion(job=job))))

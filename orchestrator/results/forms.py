@@ -1,7 +1,7 @@
-"""A stored job as a client gets it: its page, or the document and the table of its cases, as far as
-the job has measured.
+"""A stored job in the form that a client gets: its page, or the document or the table of its cases,
+as far as the job has measured.
 
-python -m orchestrator.results.forms RESULTS JOB html|json|csv      it on standard output
+python -m orchestrator.results.forms RESULTS JOB html|json|csv prints it.
 """
 
 import sys
@@ -21,7 +21,7 @@ FORMS: Mapping[str, Callable[[JobDirectory], str]] = {
 
 
 def main(results: str, job_id: str, form: str) -> int:
-    """Print the job in this form."""
+    """Print the job in this form; return the exit code."""
     job = JobDirectory(Path(results) / job_id)
     return print_made(lambda: FORMS[form](job).encode())
 

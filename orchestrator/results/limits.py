@@ -1,4 +1,4 @@
-"""How much of results is kept. Imported by the settings, so that it imports nothing slow."""
+"""How much of the results is kept. The settings import this module, so it imports nothing slow."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from hostbench.base.units import binary_bytes
 
 @dataclass(frozen=True)
 class Limits:
-    """For how long, and how much of, results are kept, and for how long points that InfluxDB
-    refused; None: without limit."""
+    """How long and how much of the results are kept, and how long points that InfluxDB refused;
+    None: without limit."""
 
     results_days: float | None = None
     results_bytes: int | None = None
@@ -16,7 +16,7 @@ class Limits:
 
     @property
     def text(self) -> str:
-        """What is kept of results."""
+        """How long and how much of the results are kept, in words."""
         days, most = self.results_days, self.results_bytes
         parts = [f"for {days:g} days"] if days is not None else []
         parts += [f"up to {binary_bytes(most)}"] if most is not None else []

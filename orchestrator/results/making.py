@@ -1,6 +1,6 @@
-"""What a process does that makes one thing for the orchestrator (apart.py) and ends.
+"""The main part of a process that makes one thing for the orchestrator (apart.py) and then ends.
 
-It imports nothing of servers: with FastAPI its start would take twice the CPU time.
+It imports no server packages: with FastAPI, its start would take twice the CPU time.
 """
 
 import os
@@ -11,10 +11,10 @@ from pathlib import Path
 from hostbench.base.errors import HostbenchError
 
 NICENESS = 10
-# Where memory runs out, the kernel ends this process and not the server, whose container it shares.
+# If memory runs out, the kernel ends this process and not the server in the same container.
 OOM_SCORE_MOST = "1000"
-# How the process ends after an expected error, whose line is the last of its standard error.
-# Python itself ends with 1 after a traceback.
+# The exit code after an expected error, whose line is the last on standard error. Python itself
+# exits with 1 after a traceback.
 REFUSED = 2
 
 

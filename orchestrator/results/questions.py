@@ -1,6 +1,6 @@
 """Questions about stored jobs, and their answers.
 
-python -m orchestrator.results.questions RESULTS QUESTION      the answer as JSON on standard output
+python -m orchestrator.results.questions RESULTS QUESTION prints the answer as JSON.
 """
 
 import os
@@ -24,14 +24,14 @@ from orchestrator.results.making import print_made
 
 
 class _OfJobs(BodyModel):
-    """Which jobs count. Times as `moment` reads them."""
+    """Which jobs count. Times are in the form that `moment` reads."""
 
     suite: str | None = None
     since: str | None = None
     until: str | None = None
 
     def wanted(self, host: str | None) -> JobFilter:
-        """Those of a host, where one is given. Raise UsageError."""
+        """Return a filter for these jobs, on one host if it is given. Raise UsageError."""
         return JobFilter(
             host=host,
             suite=self.suite,
@@ -41,8 +41,8 @@ class _OfJobs(BodyModel):
 
 
 class CompareQuestion(_OfJobs):
-    """What GET /compare asks; docs/comparing.md says what the sides may be. `margin` is a share of
-    1."""
+    """The question of GET /compare; docs/comparing.md lists what the sides may be. `margin` is a
+    share of 1."""
 
     asks: Literal["compare"] = "compare"
     a: str
@@ -61,7 +61,7 @@ class CompareQuestion(_OfJobs):
         return "compare a copy of the results with hostbench compare --results DIRECTORY"
 
     def answer(self, results: Path) -> StoredModel:
-        """Raise UsageError."""
+        """Return the comparison. Raise UsageError."""
         with FigureIndex(results) as index:
             sides = compared_sides((self.a, self.b), index, self.wanted(self.host), files=False)
             a, b = sides.sides
@@ -69,7 +69,7 @@ class CompareQuestion(_OfJobs):
 
 
 class HistoryQuestion(_OfJobs):
-    """What GET /hosts/{host}/history asks; `case` None: all headline cases."""
+    """The question of GET /hosts/{host}/history; `case` None: all headline cases."""
 
     asks: Literal["history"] = "history"
     host: str
@@ -87,7 +87,7 @@ class HistoryQuestion(_OfJobs):
         return "ask for one case, or for fewer jobs with since"
 
     def answer(self, results: Path) -> StoredModel | None:
-        """None: no stored job is of the host. Raise UsageError."""
+        """Return the histories, or None if no stored job is from the host. Raise UsageError."""
         with FigureIndex(results) as index:
             if all(job.host != self.host for job in index.heads()):
                 return None
@@ -99,7 +99,7 @@ class HistoryQuestion(_OfJobs):
 
 
 class BaselinesQuestion(BodyModel):
-    """What GET /baselines asks."""
+    """The question of GET /baselines."""
 
     asks: Literal["baselines"] = "baselines"
 
@@ -114,12 +114,12 @@ class BaselinesQuestion(BodyModel):
         return "list a copy of the folders with hostbench baseline list"
 
     def answer(self, _results: Path) -> StoredModel:
-        """Files that cannot be used are in it, with the reason."""
+        """Return all baselines, including those that cannot be used, with the reason."""
         return known_baselines(os.environ)
 
 
 class BaselineQuestion(BodyModel):
-    """What GET /jobs/{job}/baseline asks."""
+    """The question of GET /jobs/{job}/baseline."""
 
     asks: Literal["baseline"] = "baseline"
     job: str
@@ -135,12 +135,12 @@ class BaselineQuestion(BodyModel):
         return f"check a copy of the results with hostbench baseline check {self.job}"
 
     def answer(self, results: Path) -> StoredModel:
-        """Raise UsageError for a document that cannot be trusted."""
+        """Return the check. Raise UsageError for a document that cannot be trusted."""
         return checked_host(_document(results, self.job), os.environ)
 
 
 class JobQuestion(BodyModel):
-    """What is asked about every job when its document is stored."""
+    """The question about every job when its document is stored."""
 
     asks: Literal["job"] = "job"
     job: str
@@ -156,7 +156,7 @@ class JobQuestion(BodyModel):
         return "write it with python -m orchestrator.influx.reindex"
 
     def answer(self, results: Path) -> StoredModel:
-        """Raise UsageError for a document that cannot be trusted."""
+        """Return the decisions. Raise UsageError for a document that cannot be trusted."""
         with FigureIndex(results) as index:
             return JobDecider(index, os.environ).of(_document(results, self.job))
 
@@ -170,7 +170,7 @@ def _document(results: Path, job: str) -> ResultDocument:
 
 
 def main(results: str, question: str) -> int:
-    """Print the answer."""
+    """Print the answer; return the exit code."""
     asked = _QUESTIONS.validate_json(question)
 
     def answer() -> bytes:

@@ -1,4 +1,5 @@
-"""The page of a job, made in a process of its own, and kept; its document while it has none."""
+"""The page of a job, made in a process of its own and then kept; and its document, while none is
+stored."""
 
 import asyncio
 import contextlib
@@ -16,31 +17,33 @@ class Reporter:
         self._one_at_a_time = one_at_a_time
 
     async def page(self, directory: JobDirectory, *, keep: bool) -> bytes:
-        """The page of a job; kept beside its result if that will not change any more.
+        """Return the page of a job. `keep`: it will not change any more, so store it beside the
+        result.
 
-        Raise HostbenchError: the document cannot be trusted, or the page takes too long; Problem:
-        an error in the code of the page, which is logged.
+        Raise HostbenchError if the document cannot be trusted, or the page takes too long. Raise
+        Problem for an error in the code of the page, which is logged.
         """
         async with self._one_at_a_time.lock:
             content = _content(directory)
             if keep and (kept := await asyncio.to_thread(kept_page, directory)) is not None:
                 return kept
             page = await _rendered_apart(directory)
-            # Resumed meanwhile, the job has another result soon.
+            # If the job was resumed meanwhile, its result will change soon.
             if keep and content == _content(directory):
                 with contextlib.suppress(OSError):
-                    # It waits for the disk.
+                    # Writing waits for the disk.
                     await asyncio.to_thread(write_whole, directory.report, page)
             return page
 
     async def document(self, directory: JobDirectory, form: str) -> bytes:
-        """The document of a job that has none yet, as `json` or `csv`. Raise as `page` does."""
+        """Return the document of a job that has none yet, as `json` or `csv`. Raise as `page`
+        does."""
         work = _work(directory, form, "result", "ask again when the job has ended")
         return await self._one_at_a_time.made(work, UsageError)
 
 
 def _work(directory: JobDirectory, form: str, name: str, elsewhere: str) -> Work:
-    """What prints a job in a form of forms.py, which is called `name`."""
+    """Return the work that prints a job in a form of forms.py, called `name` in messages."""
     return Work(
         module="orchestrator.results.forms",
         arguments=(str(directory.path.parent), directory.id, form),
@@ -50,7 +53,8 @@ def _work(directory: JobDirectory, form: str, name: str, elsewhere: str) -> Work
 
 
 def _content(directory: JobDirectory) -> list[tuple[int, int]]:
-    """What a page is made from, as far as the file system tells one content from another."""
+    """Return a state of the page's sources, as far as the file system distinguishes one content
+    from another."""
     found = []
     for path in (directory.document, directory.journal):
         with contextlib.suppress(OSError):
@@ -60,7 +64,7 @@ def _content(directory: JobDirectory) -> list[tuple[int, int]]:
 
 
 def kept_page(directory: JobDirectory) -> bytes | None:
-    """The page that was kept, unless it is older than what it is made from."""
+    """Return the stored page, unless it is older than its sources."""
     with contextlib.suppress(OSError), directory.report.open("rb") as file:
         made_ns = os.fstat(file.fileno()).st_mtime_ns
         if all(changed_ns < made_ns for changed_ns, _ in _content(directory)):

@@ -1,5 +1,5 @@
-"""What is kept of results, where the operator has set a limit: the oldest ended jobs are removed,
-with journal, document and report. Points in InfluxDB stay."""
+"""Removes the oldest ended jobs, with journal, document and report, if the operator has set a
+limit. Points in InfluxDB stay."""
 
 import contextlib
 import shutil
@@ -20,13 +20,13 @@ from orchestrator.results.limits import Limits
 SWEEP_S = 3600.0
 STOP_S = 1.0
 DAY_S = 86400.0
-# Out of the way of all that look for jobs, until its files are gone too.
+# Renamed so that no search finds the job while its files are being removed.
 REMOVED = ".removed-"
 _log = structlog.get_logger()
 
 
 class Retention:
-    """Looks every hour, on a thread. Several orchestrators may."""
+    """Checks the limits every hour, on a thread. Several orchestrators may do so at once."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Retention:
         jobs: JobStore,
         forget_rejected: Callable[[float], None] | None,
     ) -> None:
-        """`forget_rejected` forgets the points that InfluxDB refused before a time."""
+        """`forget_rejected` removes the points that InfluxDB refused before a given time."""
         self.limits = limits
         self._archive = archive
         self._jobs = jobs
@@ -44,13 +44,13 @@ class Retention:
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
     def start(self) -> None:
-        """Begin to look, where there is a limit."""
+        """Start to check, if there is a limit."""
         if self.limits != Limits():
             self._thread.start()
 
     def close(self) -> None:
-        """End the thread, or leave it behind where the disk is slow: what it did not remove goes
-        the next time."""
+        """End the thread, or leave it behind if the disk is slow: the next check removes the
+        rest."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join(STOP_S)
@@ -65,7 +65,7 @@ class Retention:
                 return
 
     def sweep(self) -> None:
-        """Remove what is beyond the limits. Raise RedisError or OSError."""
+        """Remove what exceeds the limits. Raise RedisError or OSError."""
         for left in self._archive.results.root.glob(f"{REMOVED}*"):
             shutil.rmtree(left, ignore_errors=True)
         self._sweep_results()
@@ -77,7 +77,7 @@ class Retention:
         jobs = self._archive.results.ids()
         if days is not None:
             until = time.time() - days * DAY_S
-            # None has ended before it was submitted.
+            # No job ends before it was submitted.
             for job_id in [one for one in jobs if submitted_unix_s(one) < until]:
                 self._remove(job_id, ended_before=until)
         if most is not None:
@@ -90,7 +90,7 @@ class Retention:
                     excess -= sizes[job_id]
 
     def _remove(self, job_id: str, ended_before: float) -> bool:
-        """Whether the job had ended before then, and is removed."""
+        """Remove the job if it ended before that time; return whether it was removed."""
         view = self._jobs.view(job_id) or self._archive.view(job_id)
         path = self._archive.directory(job_id).path
         if view is None or view.state not in TERMINAL:

@@ -1,4 +1,4 @@
-"""The events of a run on their way to Redis and to those who follow the job."""
+"""The events of a run, on their way to Redis and to those who follow the job."""
 
 import contextlib
 import json
@@ -25,14 +25,14 @@ from hostbench.run.session import Setup
 from orchestrator.queue.jobs import JobStore
 from orchestrator.queue.keeper import HeldJob
 
-# So many are kept for a Redis that is slow; the oldest are dropped.
+# At most this many are held for a slow Redis; the oldest are dropped.
 PENDING_MOST = 1000
 INTERVAL_S = 1.0
-# After events that nobody listened to.
+# The interval while nobody listens.
 UNHEARD_S = 5.0
 Publish = Callable[[Sequence[tuple[str, str]]], bool]
 RETRY_S = 0.5
-# Published, and kept by no stream: a late reader does not need them.
+# Published but not stored: a late reader does not need them.
 LIVE_ONLY = (SampleTakenEvent, TrialBeginsEvent, WaitingEvent)
 Answer = TypeVar("Answer")
 
@@ -42,30 +42,31 @@ class LivePublisher:
     may be running."""
 
     def __init__(self, publish: Publish) -> None:
-        """`publish` takes (job, event) each and returns whether anybody listens; after a RedisError
-        the events are dropped."""
+        """`publish` takes pairs of (job, event) and returns whether anybody listens. After a
+        RedisError the events are dropped."""
         self._publish = publish
         self._pending: deque[tuple[str, str]] = deque(maxlen=PENDING_MOST)
         self._using = threading.Lock()
-        # Held from taking to having published: what is withdrawn is not on its way any more.
+        # Held from taking events until they are published, so a withdrawn event cannot still be on
+        # its way.
         self._publishing = threading.Lock()
         self._something = threading.Event()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
 
     def start(self) -> None:
-        """Begin to publish."""
+        """Start to publish."""
         self._thread.start()
 
     def publish_soon(self, job_id: str, event: str) -> None:
-        """Publish an event within a moment, in a thread of its own."""
+        """Publish an event within a moment, on the publisher's thread."""
         with self._using:
             self._pending.append((job_id, event))
         self._something.set()
 
     def withdraw(self, job_id: str) -> list[str]:
-        """Remove and return the pending events of a job, to be recorded with its next one. Waits
-        for those that are being published, so it is not for the middle of a trial."""
+        """Remove and return the pending events of a job, to be recorded with its next one. This
+        waits for events that are being published, so do not call it during a trial."""
         with self._publishing, self._using:
             mine = [event for job, event in self._pending if job == job_id]
             others = [one for one in self._pending if one[0] != job_id]
@@ -74,7 +75,7 @@ class LivePublisher:
         return mine
 
     def close(self) -> None:
-        """End the thread; what is pending is dropped."""
+        """End the thread; pending events are dropped."""
         self._closed.set()
         self._something.set()
         self._thread.join()
@@ -84,7 +85,7 @@ class LivePublisher:
             self._something.wait()
             self._something.clear()
             is_heard = True
-            # Whoever watches sees the durable events later.
+            # Clients see the stored events later.
             with contextlib.suppress(RedisError), self._publishing:
                 is_heard = self._publish_pending()
             self._closed.wait(INTERVAL_S if is_heard else UNHEARD_S)
@@ -97,8 +98,8 @@ class LivePublisher:
 
 
 def retry_while_held(held: HeldJob, call: Callable[[], Answer]) -> Answer:
-    """What `call` returns, however long Redis is away. Raise JobStopped when the job may not go
-    on meanwhile."""
+    """Return what `call` returns, however long Redis is unreachable. Raise JobStopped when the job
+    may no longer go on."""
     while True:
         try:
             return call()
@@ -111,8 +112,8 @@ def _estimate_fields(estimate: Estimate) -> dict[str, str]:
 
 
 class EventSink:
-    """Writes down what a late reader needs, and publishes the rest; keeps the job's state and
-    progress in Redis. Raises JobStopped when the job is no longer its own."""
+    """Stores the events that a late reader needs, and publishes the rest; keeps the job's state and
+    progress in Redis. Raises JobStopped when the job no longer belongs to this orchestrator."""
 
     def __init__(self, held: HeldJob, store: JobStore, live: LivePublisher) -> None:
         self._held = held
@@ -127,8 +128,8 @@ class EventSink:
         self._verdicts: dict[Verdict, int] = {}
 
     def begin(self, setup: Setup, kept: Mapping[str, Verdict], session: int) -> None:
-        """The job is about to measure: from here on it counts as started. `kept`: the cases of
-        earlier sessions that count; `session` counts from 1."""
+        """Record that the job is about to measure; from now on it counts as started. `kept`: the
+        cases of earlier sessions that count; `session` counts from 1."""
         self._cases = {case.case: case for case in setup.plan.cases}
         self._done = len(kept)
         verdicts = list(kept.values())
@@ -161,7 +162,7 @@ class EventSink:
             self._enter(StackState.RUNNING)
 
     def set_waiting(self, holder: str = "") -> None:
-        """Set the job's state back to waiting while its host is busy; `holder`: the reason, where
+        """Set the job's state back to waiting while its host is busy. `holder`: the reason, if
         another process has the host's lock."""
         if self._state is StackState.RUNNING:
             self._enter(StackState.WAITING)
@@ -178,7 +179,7 @@ class EventSink:
             self._record(state=StackState.RUNNING, fields={"current": title})
 
     def _fields(self, event: JobEvent) -> dict[str, str]:
-        """What an event changes of the job's progress."""
+        """Return what an event changes in the job's progress."""
         if isinstance(event, EstimateEvent):
             return _estimate_fields(event.estimate)
         if isinstance(event, CaseEndedEvent):
@@ -219,8 +220,8 @@ class EventSink:
 
 
 def published(event: JobEvent) -> JobEvent:
-    """The event as the API has it: trials without events of their own, but for the unit of a peer's
-    figure, and cases without their figures."""
+    """Return the event as the API has it: trials without events of their own except a peer's start,
+    which has the unit of its figure, and cases without figures."""
     if isinstance(event, TrialEndedEvent):
         kept = tuple(one for one in event.trial.events if isinstance(one, PeerStartEvent))
         return TrialEndedEvent(trial=event.trial.model_copy(update={"events": kept}))

@@ -1,4 +1,4 @@
-"""The services of the registered hosts: registration, connections, the two ends of a job."""
+"""The services of the registered hosts: registration, connections, and the two ends of a job."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -33,18 +33,19 @@ _log = structlog.get_logger()
 
 
 class Links:
-    """Opens them, each with the key of its host."""
+    """Opens connections to services, each with the key of its host."""
 
     def __init__(self, keys: HostKeys, ca: Path | None) -> None:
-        """`ca`: who signed the services' certificates; None: whom the system trusts."""
+        """`ca`: the authority that signed the services' certificates; None: those that the system
+        trusts."""
         self._keys = keys
         self._ca = ca
 
     @contextlib.contextmanager
     def open(self, host: str, url: str) -> Iterator[RemoteService]:
-        """A service of a host by the URL it registered with. Raise ServiceLost."""
+        """Open a service of a host by the URL it registered with. Raise ServiceLost."""
 
-        # At each call, so that a job goes on with a key that was changed.
+        # Read at each call, so that a job goes on after its key was changed.
         def key() -> str:
             found = self._keys.of(host)
             if found is None:
@@ -66,17 +67,17 @@ def _no_address(url: str, error: httpx.InvalidURL) -> str:
 
 
 class Registrar:
-    """Takes registrations. Raises Problem, or RedisError."""
+    """Accepts registrations. Raises Problem, or RedisError."""
 
     def __init__(self, hosts: HostStore, links: Links, ending: Interrupt) -> None:
-        """`ending` comes when this orchestrator is to end: a service that does not answer would
-        hold it up for 50 s."""
+        """`ending` comes when this orchestrator must end: a service that does not answer would
+        delay that by 50 s."""
         self._hosts = hosts
         self._links = links
         self._ending = ending
 
     def register(self, registration: Registration, caller: Caller) -> Registered:
-        """Renew a service, or take up a new one."""
+        """Renew a service, or add a new one."""
         if caller.host not in (None, registration.host):
             raise _other_host(registration, caller)
         try:
@@ -118,8 +119,11 @@ class Registrar:
 
 
 def _is_safe(url: str) -> bool:
-    """Whether a key may be sent there: by TLS or a Unix socket, or not beyond this machine and the
-    containers' networks, where names have no dots. Raise httpx.InvalidURL."""
+    """Whether a key may be sent to this URL. Raise httpx.InvalidURL.
+
+    It may be sent over TLS or a Unix socket, and otherwise only within this machine and the
+    containers' networks, where names have no dots.
+    """
     parsed = httpx.URL(url)
     far = "." in parsed.host or ":" in parsed.host
     return parsed.scheme != "http" or is_loopback(parsed.host) or not far
@@ -178,7 +182,7 @@ class Unreachable(Exception):
 
 
 class Held(Exception):
-    """A run outside the queue has a host of the job: the job waits in the queue."""
+    """A run outside the queue holds a host of the job, so the job waits in the queue."""
 
     def __init__(self, host: str, held_by: str) -> None:
         super().__init__(f"{host} is held outside the queue by {held_by}")
@@ -196,9 +200,9 @@ class ConnectedService:
 
 @dataclass(frozen=True)
 class HostLinks:
-    """The services of the first host that the job needs, and those of the second that have far ends
-    for them, by subsystem. `far_name`: the second host; None: the job has none, or no subsystem
-    with far ends."""
+    """The services of the first host that the job needs, and those of the second with far ends for
+    them, by subsystem. `far_name`: the second host; None: the job has none, or no subsystem with
+    far ends."""
 
     near: Mapping[str, ConnectedService]
     far: Mapping[str, ConnectedService]
@@ -212,9 +216,11 @@ class HostLinks:
     def setup(
         self, suite: Suite, interrupt: Interrupt, plans: Plans
     ) -> tuple[Setup, FarHost | None]:
-        """What is measured, by the services' tables and hosts as they are now, and the far host,
-        None where no case needs one. Raise Unreachable, or UsageError for hosts with no way to one
-        another."""
+        """Return what is measured, from the services' present tables and inventories, and the far
+        host; None: no case needs one.
+
+        Raise Unreachable, or UsageError for hosts that have no route to each other.
+        """
         tables: dict[str, Table] = {}
         versions: list[ProgramVersion] = []
         seen: list[HostInventory] = []
@@ -233,7 +239,7 @@ class HostLinks:
         return Setup(plan, tables, tuple(versions), inventory, record), far
 
     def check_held(self, interrupt: Interrupt) -> None:
-        """Raise Held, or Unreachable."""
+        """Raise Held if a run outside the queue holds a host of the job, or Unreachable."""
         for services in (self.near, self.far):
             for connected in list(services.values())[:1]:
                 with _reaching(connected):
@@ -251,12 +257,13 @@ class HostLinks:
                 None, f"{self.far_name} has no service {subsystem} any more; start it there"
             )
         far = self.far[subsystem]
-        # A service that is lost here is the far one: the near one answered a moment ago.
+        # A service that is lost here is the far one, because the near one answered a moment ago.
         with _reaching(far):
             return meet(far.remote, self.near[subsystem].remote, interrupt)
 
     def unregister_lost(self, hosts: HostStore, interrupt: Interrupt) -> None:
-        """No further job starts on a service that does not answer, until it registers again."""
+        """Unregister the services that do not answer, so that no further job starts on them until
+        they register again."""
         for connected in (*self.near.values(), *self.far.values()):
             try:
                 connected.remote.table(interrupt)
@@ -277,7 +284,7 @@ def _reaching(connected: ConnectedService) -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterator[HostLinks]:
-    """Connections to the hosts of a job, the one that measures first. Raise Unreachable."""
+    """Yield connections to the hosts of a job, the measuring host first. Raise Unreachable."""
     first, *others = states
     registered = {service.subsystem: service for service in first.services}
     with contextlib.ExitStack() as stack:

@@ -53,7 +53,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended. `exit_code`: what `hostbench run` would have ended with."""
+    """How a job ended. `exit_code`: the exit code that `hostbench run` would have had."""
 
     state: StackState
     reason: str | None = None
@@ -85,13 +85,13 @@ class Runner:
         self._lock = threading.Lock()
 
     def start(self, job: StartedJob, requested_s: float) -> bool:
-        """Begin a job whose leases were requested at `requested_s` of `keeper.now_s`. False: there
-        is no thread or descriptor left for it, and it is queued again."""
+        """Start a job whose leases were requested at `requested_s` of `keeper.now_s`. Return False,
+        with the job queued again, if there is no thread or descriptor left for it."""
         try:
             self._begin(job, requested_s)
         except (OSError, RuntimeError) as error:
             log.exception("job_not_started", job=job.id)
-            # Without Redis its leases end by themselves.
+            # Without Redis, its leases end by themselves.
             with contextlib.suppress(RedisError):
                 self._around.jobs.put_back(job, f"its orchestrator could not start it: {error}")
             return False
@@ -113,7 +113,7 @@ class Runner:
             raise
 
     def join(self, seconds: float) -> None:
-        """Wait until the stopped jobs have ended, `seconds` at most for all of them."""
+        """Wait until the stopped jobs have ended, at most `seconds` for all together."""
         until_s = time.monotonic() + seconds
         with self._lock:
             threads = list(self._threads)
@@ -153,7 +153,7 @@ class RunningJob:
             self._end(outcome)
 
     def _outcome(self) -> Outcome | None:
-        """How the job ended; None: another orchestrator decides it."""
+        """Return how the job ended, or None if another orchestrator decides that."""
         try:
             found = retry_while_held(self._held, lambda: self._around.jobs.task(self._job.id))
             if found is None:
@@ -196,8 +196,8 @@ class RunningJob:
                 self._around.archive.keep(view)
 
     def _until_lease_ends(self, call: Callable[[], bool]) -> bool:
-        """Return what `call` returns, tried again while Redis is away and the leases are held, also
-        when the job is to stop; False: the leases are lost."""
+        """Return what `call` returns. While Redis is unreachable, retry as long as the leases are
+        held, even if the job must stop. Return False if the leases are lost."""
         while not self._held.lost:
             try:
                 return call()
@@ -206,18 +206,19 @@ class RunningJob:
         return False
 
     def _give_up_host(self, unreachable: Unreachable) -> None:
-        """The service is gone, not the job: it waits until the service is there again."""
+        """Queue the job again: its service is gone, and the job waits until the service is back."""
         self._log.warning("host_unreachable", reason=unreachable.reason)
         self._put_back(unreachable.reason, unreachable.service)
 
     def _wait_in_queue(self, held: Held) -> None:
-        """Dispatch passes over the job until the host is free."""
+        """Queue the job again; dispatch skips it until the host is free."""
         self._log.info("host_is_held", host=held.host, held_by=held.held_by)
         jobs, where = self._around.jobs, (held.host, held.held_by)
         self._until_lease_ends(lambda: jobs.put_back(self._job, str(held), *where) != "gone")
 
     def _put_back(self, reason: str, unreached: Service | None = None) -> bool:
-        """Queue the job again; False: it has measured something, or is no longer its own."""
+        """Queue the job again. Return False if it has measured something, or no longer belongs to
+        this orchestrator."""
 
         def put_back() -> bool:
             if unreached is not None:
@@ -260,8 +261,8 @@ class RunningJob:
                 return document
 
     def _decide(self, document: ResultDocument, points: PointSink) -> None:
-        """Hand over what is decided of the job, as long as its host is its own: so it takes time
-        from no trial. Without it nothing is lost, since reindex makes it too."""
+        """Hand over the decisions about the job while it still holds its host, so that this takes
+        time from no trial. If it fails, nothing is lost: reindex makes the decisions, too."""
         headlines = set(headline_workloads())
         if self._around.outbox is None or headlines.isdisjoint(
             case.workload for case in document.cases
@@ -276,7 +277,7 @@ class RunningJob:
 
     @contextlib.contextmanager
     def _points(self, session: SessionRecord) -> Iterator[PointSink]:
-        """The sink that hands points to the outbox, if there is one."""
+        """Yield the sink that hands points to the outbox, if there is one."""
         sink = PointSink(session, self._around.outbox or NoOutbox())
         try:
             yield sink
@@ -285,7 +286,7 @@ class RunningJob:
 
     @contextlib.contextmanager
     def _hosts(self, task: JobTask) -> Iterator[HostLinks]:
-        """Connections to the services that the job needs. Raise Unreachable."""
+        """Yield connections to the services that the job needs. Raise Unreachable."""
         states = retry_while_held(
             self._held, lambda: self._around.hosts.states_of(list(task.hosts))
         )
@@ -297,14 +298,15 @@ class RunningJob:
                 raise
 
     def _journal(self, setup: Setup, session: SessionRecord, *, resumed: bool) -> JournalWriter:
-        """The journal, with this session as its last record."""
+        """Return the journal, with this session as its last record."""
         directory = self._around.archive.directory(self._job.id)
         if resumed:
             journal = JournalWriter(directory.journal, create=False)
             if journal.cut_bytes:
                 self._log.warning("journal_cut", bytes=journal.cut_bytes)
             try:
-                # Asleep until now, it may be about to spoil what another orchestrator measured.
+                # If this process was suspended until now, it could damage what another orchestrator
+                # measured.
                 self._held.check()
                 directory.unstore()
                 journal.append(session)
@@ -352,7 +354,8 @@ class RunningJob:
 
 
 def _stopped(stopped: JobStopped) -> Outcome | None:
-    """The end of a job that was stopped; None: its leases are gone, the reaper decides its end."""
+    """Return the end of a job that was stopped; None: its leases are gone, and the reaper decides
+    its end."""
     if stopped.stop is Stop.LEASE_LOST:
         return None
     return Outcome(TERMINAL_STATE[stopped.stop], stopped.message)

@@ -1,4 +1,4 @@
-"""What `hostbench doctor` asks for the cpu subsystem alone."""
+"""What `hostbench doctor` checks for the cpu subsystem only."""
 
 from hostbench.doctor.check import (
     Advice,
@@ -33,13 +33,13 @@ def micro_architecture(view: View) -> Outcome:
 
 
 def peers(view: View) -> Outcome:
-    """Whether the tools are there that figures can be held against."""
+    """Whether the tools are installed that figures can be compared with."""
     del view
     return peers_installed(PACKAGES)
 
 
 def openblas(view: View) -> Outcome:
-    """Whether the library is there that dense linear algebra is measured with."""
+    """Whether the library is installed that measures dense linear algebra."""
     return library_installed(view, "libopenblas.so.0", "libopenblas0-pthread")
 
 

@@ -1,8 +1,8 @@
 """Theoretical limits of the cpu workloads: clock × operations per cycle × cores.
 
-The operations per cycle follow from sequences.py (what a workload executes) and
-microarchitectures.yaml (what a core makes of it). What is not known stays unknown: such a limit is
-None and says why, never a guess.
+The operations per cycle follow from sequences.py (the instructions of a workload) and
+microarchitectures.yaml (how fast a core executes them). An unknown value stays unknown: such a
+limit is None and says why; it is never a guess.
 """
 
 import math
@@ -25,7 +25,7 @@ from services.cpu.sequences import Kernel, Sequence, Step, sequence, workloads
 
 TOLERANCE = 0.02
 
-# Libraries choose their kernels themselves; most of what these do is FMA.
+# Libraries choose their own kernels, which mostly execute FMA.
 LIBRARY_WORKLOADS = {"gemm", "linpack"}
 NAIVE_WORKLOADS = {"naive_operations"}
 # The widest first: (flags in /proc/cpuinfo, isa).
@@ -38,7 +38,7 @@ CLOCK_UNKNOWN = (
 
 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
-    """The limits of a trial on `host`, by metric; a workload that has none gives an empty one.
+    """Return the limits of a trial on `host`, by metric; empty for a workload without limits.
 
     Limits are in the metric's unit: operation/s, or Hz for the clock.
     """
@@ -61,8 +61,8 @@ def trial_limits(
     cores: int,
     sharing: int = 0,
 ) -> dict[str, Limit]:
-    """The limits of a trial on `cores` distinct cores that say they are `identity`. `sharing`: so
-    many threads share them, 0: each has a core of its own."""
+    """Return the limits of a trial on `cores` distinct cores that identify themselves as
+    `identity`. `sharing`: how many threads share them; 0: each thread has its own core."""
     if workload == "clock":
         return {"clock_hertz": _null("Hz", CLOCK_UNKNOWN)}
     if workload in NAIVE_WORKLOADS:
@@ -131,9 +131,10 @@ def _identified_operations_per_cycle(
 def library_operations_per_cycle(
     row: Microarchitecture, flags: frozenset[str], params: Mapping[str, object]
 ) -> Factor | Unknown:
-    """Operations per cycle and core of the widest FMA the CPU has: no library does better.
+    """Return the operations per cycle and core of the widest FMA that the CPU has: no library is
+    faster.
 
-    The data type is `params["dtype"]`, fp64 where there is none (LINPACK has no other).
+    The data type is `params["dtype"]`, or fp64 without one (LINPACK has no other).
     """
     dtype = str(params.get("dtype", "fp64"))
     isa = _widest_fma(row.architecture, flags)
@@ -153,10 +154,10 @@ def _widest_fma(architecture: str, flags: frozenset[str]) -> str | None:
 
 
 def operations_per_cycle(row: Microarchitecture, kernel: Kernel) -> Factor | Unknown:
-    """Operations per cycle and core of a kernel on a micro-architecture.
+    """Return the operations per cycle and core of a kernel on a micro-architecture.
 
-    A kernel of one instruction class takes its rate from the table; a sequence of several is
-    bounded by the ports that these share.
+    A kernel of one instruction class takes its rate from the table. A sequence of several classes
+    is limited by the ports that they share.
     """
     instructions = sequence(kernel)
     if isinstance(instructions, Unknown):
@@ -173,14 +174,14 @@ def operations_per_cycle(row: Microarchitecture, kernel: Kernel) -> Factor | Unk
 
 
 def _cell(kernel: Kernel, step: Step) -> tuple[Width, str]:
-    """Where a step stands in the table: operand width and data type."""
+    """Return the place of a step in the table: operand width and data type."""
     return step.width or kernel.width, step.dtype or kernel.dtype
 
 
 def _entries(
     row: Microarchitecture, kernel: Kernel, instructions: Sequence
 ) -> list[Instruction] | Unknown:
-    """The table's entry of every step."""
+    """Return the table's entry of every step."""
     found: list[Instruction] = []
     for step in instructions.steps:
         entry = row.instruction(step.instruction, *_cell(kernel, step))
@@ -250,7 +251,7 @@ def _factor(
 
 
 def _rate_in_words(rate: float, step: Step, kernel: Kernel) -> str:
-    """`2 fp_fma (avx512) a cycle`."""
+    """Return a text such as `2 fp_fma (avx512) a cycle`."""
     if rate >= 1:
         return f"{rate:g} {step.instruction} ({kernel.isa}) a cycle"
     return f"1 {step.instruction} ({kernel.isa}) every {1 / rate:g} cycles"
@@ -259,7 +260,8 @@ def _rate_in_words(rate: float, step: Step, kernel: Kernel) -> str:
 def _bound_in_words(
     instructions: Sequence, usages: Iterable[Usage], kernel: Kernel, least: Bound
 ) -> str:
-    """`1 int_mul (2 µops on p05) + 1 int_add (1 µop on p05) with avx512 every 1.5 cycles, …`."""
+    """Return a text such as `1 int_mul (2 µops on p05) + 1 int_add (1 µop on p05) with avx512 every
+    1.5 cycles, …`."""
     parts = [
         f"{step.count} {step.instruction} ({in_words(usage)}{' each' if step.count > 1 else ''})"
         for step, usage in zip(instructions.steps, usages, strict=True)

@@ -1,7 +1,7 @@
-"""Which micro-architecture a CPU is, and what the table says of it.
+"""The micro-architecture of a CPU, and the table's data on it.
 
-The table is microarchitectures.yaml, where every figure names its sources. What is not known stays
-unknown and says why, never a guess.
+The table is microarchitectures.yaml, where every figure names its sources. An unknown value stays
+unknown and says why; it is never a guess.
 """
 
 import functools
@@ -23,8 +23,8 @@ X86, ARM = "x86_64", "aarch64"
 AMD = "AuthenticAMD"  # vendor, as CPUID has it
 OTHERS = "others"
 
-# Bits of a register; "scalar" is one number, "tile" an AMX register of 16 rows of 64 bytes, "sve"
-# an SVE register of whatever length the core has.
+# The bits of a register; "scalar" is one number, "tile" an AMX register of 16 rows of 64 bytes,
+# "sve" an SVE register of any length.
 Width = Literal["scalar", 128, 256, 512, "tile", "sve"]
 CoreType = Literal["performance", "efficiency", "mixed"]
 
@@ -38,14 +38,16 @@ class Unknown:
 
 @dataclass(frozen=True)
 class CpuIdentity:
-    """What a CPU says it is.
+    """How a CPU identifies itself.
 
-    x86: `vendor` is the CPUID string, `family`, `model` and `stepping` are the displayed numbers.
-    aarch64: `vendor` is the implementer and `model` the part number of MIDR_EL1.
-    `flags` as in /proc/cpuinfo. `core_type` is the kind of the cores the trial used, for hybrid
-    processors only: /sys/devices/cpu_core/cpus and /sys/devices/cpu_atom/cpus list the two kinds.
-    Where these do not exist on bare metal, all cores are performance cores; in a virtual machine
-    nothing tells, so it stays None.
+    On x86, `vendor` is the CPUID string; `family`, `model` and `stepping` are the displayed
+    numbers. On aarch64, `vendor` is the implementer and `model` the part number of MIDR_EL1.
+    `flags` are those of /proc/cpuinfo.
+
+    `core_type` is the kind of the cores that the trial used, on hybrid processors only:
+    /sys/devices/cpu_core/cpus and /sys/devices/cpu_atom/cpus list the two kinds. If these files do
+    not exist on bare metal, all cores are performance cores. In a virtual machine it is unknown and
+    stays None.
     """
 
     architecture: str
@@ -59,12 +61,12 @@ class CpuIdentity:
 
     @classmethod
     def of(cls, host: HostInventory, cpus: Iterable[int]) -> Self:
-        """The identity of the cores `cpus` of a host."""
+        """Return the identity of the cores `cpus` of a host."""
         return cls.from_inventory(host.cpu, core_type(host, cpus))
 
     @classmethod
     def from_inventory(cls, cpu: Cpu, core_type: CoreType | None = None) -> Self:
-        """The identity of the inventory's CPU."""
+        """Return the identity of the inventory's CPU."""
         is_arm = cpu.architecture == ARM
         return cls(
             architecture=cpu.architecture,
@@ -78,22 +80,22 @@ class CpuIdentity:
         )
 
     def __str__(self) -> str:
-        """The identity as a person would say it."""
+        """Return the identity in words."""
         if self.architecture == ARM:
             return f"implementer {_hex(self.vendor)} part {_hex(self.model)}"
         return f"{self.vendor} family {self.family} model {self.model}"
 
     @property
     def claim(self) -> str:
-        """The identity with the register that says so."""
+        """The identity with the register that states it."""
         return f"{'MIDR_EL1' if self.architecture == ARM else 'CPUID'} says {self}"
 
 
 def core_type(host: HostInventory, cpus: Iterable[int]) -> CoreType | None:
-    """Which kind of cores `cpus` are: performance, efficiency or mixed; None when nothing tells.
+    """Return the kind of the cores `cpus`: performance, efficiency or mixed, or None if unknown.
 
-    Linux lists the two kinds on hybrid processors; where it lists none on bare metal, all cores
-    are of one kind. A virtual machine may hide either.
+    Linux lists the two kinds on hybrid processors. If it lists none on bare metal, all cores are of
+    one kind. A virtual machine may hide either.
     """
     performance = set(host.cpu.performance_cpus or ())
     efficiency = set(host.cpu.efficiency_cpus or ())
@@ -124,12 +126,12 @@ PortsCell = PortUsage | dict[str, PortUsage | None] | None
 
 
 class Instruction(TableModel):
-    """What a core makes of one instruction class, by operand width.
+    """How a core executes one instruction class, by operand width.
 
-    `per_cycle` is instructions per cycle and core, `ports` the µops of one instruction with the
-    ports that each can use. A width that neither names does not exist; a null cell is not known,
+    `per_cycle` is instructions per cycle and core. `ports` are the µops of one instruction, with
+    the ports that each can use. A width in neither of them does not exist; a null cell is unknown,
     and `unknown` says why. A cell may differ by data type: {dtype: figure, …, "others": figure};
-    without "others" the types not named do not exist.
+    without "others", the types not named do not exist.
     """
 
     per_cycle: dict[Width, Cell] = {}
@@ -142,11 +144,11 @@ class Instruction(TableModel):
         return _names(self.per_cycle, width, dtype) or _names(self.ports, width, dtype)
 
     def rate(self, width: Width, dtype: str) -> float | None:
-        """Instructions per cycle, or None when it is not known."""
+        """Return instructions per cycle, or None if unknown."""
         return _pick(self.per_cycle.get(width), dtype)
 
     def usage(self, width: Width, dtype: str) -> Usage | None:
-        """The µops of one instruction, or None when they are not known."""
+        """Return the µops of one instruction, or None if unknown."""
         return _pick(self.ports.get(width), dtype)
 
 
@@ -162,7 +164,7 @@ def _pick(cell: Value | dict[str, Value | None] | None, dtype: str) -> Value | N
 
 
 class Match(TableModel):
-    """Which CPUs a row is for. `models` holds numbers and inclusive (first, last) ranges."""
+    """The CPUs that a row is for. `models` has numbers and inclusive (first, last) ranges."""
 
     vendor: str | int
     family: int | None = None
@@ -170,7 +172,7 @@ class Match(TableModel):
     core_type: Literal["performance", "efficiency"] | None = None
 
     def covers(self, identity: CpuIdentity) -> bool:
-        """Whether vendor, family and model are this row's; the kind of core is not looked at."""
+        """Whether vendor, family and model are this row's; the kind of core does not matter."""
         if identity.model is None or identity.vendor != self.vendor:
             return False
         if self.family is not None and identity.family != self.family:
@@ -182,7 +184,7 @@ class Match(TableModel):
 
 
 class Refinement(TableModel):
-    """Cells that hold for the processors whose model name has `pattern`."""
+    """Cells that apply to the processors whose model name has `pattern`."""
 
     pattern: str
     title: str
@@ -190,14 +192,14 @@ class Refinement(TableModel):
 
 
 class FrontEnd(TableModel):
-    """How many µops a cycle it hands to the schedulers."""
+    """How many µops a cycle the front end passes to the schedulers."""
 
     issue_width: int
     sources: tuple[str, ...]
 
 
 class Conflict(TableModel):
-    """Classes that slow one another down in a way that ports do not describe."""
+    """Classes that slow each other down in a way that ports do not describe."""
 
     classes: frozenset[str]
     widths: frozenset[Width]
@@ -205,7 +207,7 @@ class Conflict(TableModel):
 
 
 class Microarchitecture(TableModel):
-    """One row. `refinement`: the entry of `by_model_name` that holds for the CPU identified."""
+    """One row. `refinement`: the entry of `by_model_name` that applies to the identified CPU."""
 
     name: str
     title: str
@@ -222,17 +224,17 @@ class Microarchitecture(TableModel):
 
     @property
     def architecture(self) -> str:
-        """x86 vendors are strings, Arm implementers are numbers."""
+        """The architecture: x86 vendors are strings, Arm implementers are numbers."""
         return ARM if isinstance(self.match[0].vendor, int) else X86
 
     @property
     def vendor(self) -> str | None:
-        """Of an x86 core, as CPUID has it."""
+        """The vendor of an x86 core, as in CPUID; None for Arm."""
         vendor = self.match[0].vendor
         return vendor if isinstance(vendor, str) else None
 
     def refined(self, model_name: str | None) -> Self:
-        """This row with what the model name adds."""
+        """Return this row with what the model name adds."""
         for refinement in self.by_model_name:
             if model_name and re.search(refinement.pattern, model_name):
                 title = f"{self.title}, {refinement.title} ({model_name})"
@@ -240,7 +242,7 @@ class Microarchitecture(TableModel):
         return self
 
     def instruction(self, name: str, width: Width, dtype: str) -> Instruction | Unknown:
-        """The entry of a class that names the width and the data type."""
+        """Return the entry of a class for the width and the data type, or Unknown."""
         refined = self.refinement.instructions if self.refinement else {}
         entries = [entry for entry in (refined.get(name), self.instructions.get(name)) if entry]
         for entry in entries:
@@ -252,7 +254,8 @@ class Microarchitecture(TableModel):
         return Unknown(f"{self.title}: no source in the table for {shown} {name}")
 
     def conflict(self, names: set[str], width: Width) -> Unknown | None:
-        """Why ports do not tell how fast these classes run together, or None when they do."""
+        """Return why ports do not determine how fast these classes run together, or None if they
+        do."""
         for conflict in self.conflicts:
             if conflict.classes <= names and width in conflict.widths:
                 return Unknown(f"{self.title}: {conflict.unknown}")
@@ -260,7 +263,7 @@ class Microarchitecture(TableModel):
 
 
 class FeatureRule(TableModel):
-    """A micro-architecture that follows from flags alone, when the model number is masked."""
+    """A micro-architecture that follows from flags alone, if the model number is masked."""
 
     microarchitecture: str
     vendor: str
@@ -281,9 +284,9 @@ class FeatureRule(TableModel):
 
 
 class WorkloadSequence(TableModel):
-    """What one register full of lanes takes in a workload, whatever the instruction set.
+    """The instructions for one register full of lanes in a workload, for any instruction set.
 
-    `steps`: instructions by class. `operations_per_lane`: what each lane then did.
+    `steps`: instructions by class. `operations_per_lane`: what each lane has then done.
     """
 
     dtypes: Literal["integer", "float"]
@@ -301,13 +304,13 @@ class Table(TableModel):
     virtual_model_names: tuple[str, ...]
 
     def row(self, name: str) -> Microarchitecture:
-        """The row called `name`."""
+        """Return the row called `name`."""
         return next(row for row in self.microarchitectures if row.name == name)
 
 
 @functools.cache
 def table() -> Table:
-    """The table, read once. A mistake in it is a programming error and raises."""
+    """Return the table, read once. An error in it is a programming error and raises."""
     raw = table_of(TABLE_PATH)
     rows = _with_source_texts(raw["microarchitectures"], raw["sources"])
     return Table.model_validate(raw | {"microarchitectures": rows})
@@ -338,10 +341,10 @@ class Identification:
 
 
 def identify(identity: CpuIdentity) -> Identification | Unknown:
-    """The micro-architecture of a CPU.
+    """Return the micro-architecture of a CPU, or why it is unknown.
 
-    Hypervisors mask the model number, so a row counts only where its flags agree; otherwise a
-    rule that rests on flags alone must decide.
+    Hypervisors mask the model number, so a row counts only if its flags agree. Otherwise a rule
+    that uses only flags must decide.
     """
     virtual_model = _is_virtual_model(identity)
     named = _virtual_model_doubt(identity) if virtual_model else _named_row(identity)
@@ -368,7 +371,7 @@ def _virtual_model_doubt(identity: CpuIdentity) -> Unknown:
 
 
 def _named_row(identity: CpuIdentity) -> Microarchitecture | Unknown:
-    """The row that the CPUID numbers name, if the flags do not contradict it."""
+    """Return the row for the CPUID numbers, if the flags do not contradict it."""
     claimed = [
         (row, match)
         for row in table().microarchitectures

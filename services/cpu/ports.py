@@ -1,11 +1,13 @@
-"""How many cycles a sequence of instructions takes at least, by the ports that its µops can use.
+"""The least cycles of a sequence of instructions, by the ports that its µops can use.
 
-An instruction is one or more µops, and each µop can use any one port of a set. In the best case
-the scheduler spreads them perfectly and nothing waits for a result. Then a set S of ports is busy
-for (µops that can go to S only) / |S| cycles, and no sequence is faster than its busiest set; nor
-faster than the front end, which issues a fixed number of µops a cycle. That the busiest set is also
-reached is Hall's theorem on bipartite matchings; the same bound is behind the port-usage inference
-of Abel and Reineke, "uops.info" (ASPLOS'19) and the throughput bound of OSACA.
+An instruction is one or more µops, and each µop can use any one port of a set. In the best case the
+scheduler spreads them perfectly and nothing waits for a result. Then a set S of ports is busy for
+(µops that can go to S only) / |S| cycles. No sequence is faster than its busiest set, or than the
+front end, which issues a fixed number of µops a cycle.
+
+Hall's theorem on bipartite matchings shows that the busiest set is also reached. The same bound is
+behind the port-usage inference of Abel and Reineke, "uops.info" (ASPLOS'19), and the throughput
+bound of OSACA.
 """
 
 import re
@@ -25,7 +27,7 @@ MICRO_OPS = re.compile(r"(?P<count>[1-9]\d*)\*(?P<ports>[a-z]+[0-9A-F]+)(?:\[(?P
 class MicroOps:
     """`count` equal µops. Each occupies one of `ports` for `cycles` cycles.
 
-    No ports: the µop takes its slot of the front end and nothing else.
+    No ports: the µop only takes its slot of the front end.
     """
 
     count: int
@@ -33,7 +35,7 @@ class MicroOps:
     cycles: int = 1
 
     def __str__(self) -> str:
-        """In words: `2 µops on p01`."""
+        """Return the µops in words: `2 µops on p01`."""
         if not self.ports:
             return "eliminated at rename"
         held = f" for {self.cycles} cycles" if self.cycles > 1 else ""
@@ -44,10 +46,11 @@ Usage = tuple[MicroOps, ...]
 
 
 def parse(text: object) -> Usage:
-    """A usage as the table writes it: uops.info's `1*p05+2*p01`, where p05 means p0 or p5.
+    """Return a usage from the table's notation: uops.info's `1*p05+2*p01`, where p05 means p0 or
+    p5.
 
-    Each character behind the letters is one port (A is port 10). `[2]` behind the ports: each µop
-    keeps its port for two cycles. `eliminated`: the instruction is done at rename.
+    Each character after the letters is one port (A is port 10). `[2]` after the ports: each µop
+    keeps its port for two cycles. `eliminated`: the instruction is completed at rename.
     """
     if not isinstance(text, str):
         raise ValueError(f"{text!r} is no port usage: write text such as 1*p05")
@@ -72,7 +75,7 @@ PortUsage = Annotated[Usage, BeforeValidator(parse)]
 
 
 def spelt(ports: Iterable[str]) -> str:
-    """Ports as the table writes them: {p0, p1} is p01."""
+    """Return ports in the table's notation: {p0, p1} is p01."""
     kinds: dict[str, str] = {}
     for name in sorted(ports):
         kinds[name[:-1]] = kinds.get(name[:-1], "") + name[-1]
@@ -80,12 +83,12 @@ def spelt(ports: Iterable[str]) -> str:
 
 
 def in_words(usage: Usage) -> str:
-    """One instruction's µops for people: `1 µop on p0 + 2 µops on p05`."""
+    """Return one instruction's µops for people: `1 µop on p0 + 2 µops on p05`."""
     return " + ".join(str(each) for each in usage)
 
 
 class Bound(NamedTuple):
-    """The cycles a sequence takes at least, and what holds it back, in words."""
+    """The least cycles of a sequence, and what limits it, in words."""
 
     cycles: Fraction
     because: str
@@ -93,12 +96,13 @@ class Bound(NamedTuple):
 
 
 def bound(usages: Iterable[Usage], issue_width: int) -> Bound:
-    """The least cycles of one pass of a sequence, given the usage of each of its instructions.
+    """Return the least cycles of one pass of a sequence, given the usage of each of its
+    instructions.
 
     `issue_width` is in µops a cycle.
     """
     micro_ops = [each for usage in usages for each in usage]
-    # Of equal bounds the first counts: ports say more than the front end.
+    # Of equal bounds the first counts: ports are more informative than the front end.
     return max((*_port_bounds(micro_ops), _front_end(micro_ops, issue_width)), key=_cycles)
 
 
@@ -116,7 +120,8 @@ def _front_end(micro_ops: Iterable[MicroOps], issue_width: int) -> Bound:
 
 
 def _port_bounds(micro_ops: Iterable[MicroOps]) -> Iterable[Bound]:
-    """The bound of every set of ports that can be the busiest: a union of the µops' own sets."""
+    """Yield the bound of every set of ports that can be the busiest: a union of the µops' own
+    sets."""
     placed = [each for each in micro_ops if each.ports]
     own = sorted({each.ports for each in placed}, key=lambda ports: (len(ports), spelt(ports)))
     for number in range(1, len(own) + 1):

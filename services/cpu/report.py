@@ -1,4 +1,4 @@
-"""What the report says of the CPU: rates by instruction set, threads and data type."""
+"""The report on the CPU: rates by instruction set, threads and data type."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from hostbench.report.subsystems import best_of_each, peer_part
 ISA, DTYPE = "isa", "dtype"
 LAYOUT = Layout(
     axes=(ISA, THREADS, DTYPE),
-    # One kind of thing a group: first the data type, then how many threads.
+    # One kind of thing for each group: first the data type, then the number of threads.
     first=(DTYPE, THREADS),
 )
 

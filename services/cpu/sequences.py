@@ -1,8 +1,8 @@
-"""The instructions that one register full of lanes takes in each workload, by class.
+"""The instructions of each workload for one register full of lanes, by class.
 
-microarchitectures.yaml says it of workloads that execute the same classes with every instruction
-set, functions here say it of the others. A test holds both against the instruction counts of every
-kernel, which in turn are held against the disassembly.
+microarchitectures.yaml has those of workloads that execute the same classes with every instruction
+set; functions here have the others. A test compares both with the instruction counts of every
+kernel, which are in turn compared with the disassembly.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,8 @@ TILE_BITS = 16 * 64 * 8
 
 @dataclass(frozen=True)
 class Step:
-    """`count` instructions of a class; `dtype` and `width`: where they are not the kernel's."""
+    """`count` instructions of a class; `dtype` and `width` are set if they differ from the
+    kernel's."""
 
     instruction: str
     count: int = 1
@@ -42,7 +43,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Sequence:
-    """What one register full of lanes takes, and the operations that each lane then did."""
+    """The instructions for one register full of lanes, and the operations that each lane has then
+    done."""
 
     steps: tuple[Step, ...]
     operations_per_lane: int
@@ -52,8 +54,8 @@ class Sequence:
 class Kernel:
     """One kernel of a workload: what it computes with, and which instructions it may use.
 
-    `sve_bits`: length of the core's SVE registers, None: it has none, or it is not known. `vendor`:
-    of an x86 core, as some vendors have loops of their own.
+    `sve_bits`: length of the core's SVE registers; None: it has none, or it is unknown. `vendor`:
+    the vendor of an x86 core, as some vendors have loops of their own.
     """
 
     workload: str
@@ -66,7 +68,7 @@ class Kernel:
 
     @classmethod
     def of(cls, workload: str, params: Mapping[str, object], row: Microarchitecture) -> Self:
-        """The kernel of a trial on a core, by the resolved parameters of its start event."""
+        """Return the kernel of a trial on a core, by the resolved parameters of its start event."""
         mix = params.get("mix")
         return cls(
             workload=workload,
@@ -80,12 +82,12 @@ class Kernel:
 
     @property
     def width(self) -> Width:
-        """Of its operands."""
+        """The width of its operands."""
         return ISAS[self.isa][0]
 
     @property
     def lanes(self) -> int:
-        """Lanes of one register; 0 where its length is not known."""
+        """The lanes of one register; 0 if its length is unknown."""
         if self.width == "scalar":
             return 1
         if self.width == "sve":
@@ -96,7 +98,7 @@ class Kernel:
 
 
 def sequence(kernel: Kernel) -> Sequence | Unknown:
-    """The instructions of a kernel, or why none are known."""
+    """Return the instructions of a kernel, or why they are unknown."""
     if ISAS.get(kernel.isa, (None, ""))[1] not in (None, kernel.architecture):
         return Unknown(f"no operand width is known for isa {kernel.isa!r} on {kernel.architecture}")
     if kernel.isa == "sve" and kernel.sve_bits is None:
@@ -111,7 +113,7 @@ def sequence(kernel: Kernel) -> Sequence | Unknown:
 
 
 def workloads() -> frozenset[str]:
-    """The workloads whose instructions are known."""
+    """Return the workloads whose instructions are known."""
     return frozenset(_SEQUENCES.keys() | table().sequences.keys())
 
 
@@ -146,7 +148,8 @@ def _fma_add(kernel: Kernel) -> Sequence | None:
     return Sequence((Step("fp_fma", fmas), Step("fp_add", adds)), 2 * fmas + adds)
 
 
-# x86 multiplies no vectors of 8-bit lanes: the even and the odd ones as 16 bits each, then joined.
+# x86 cannot multiply vectors of 8-bit lanes: the even and the odd lanes are multiplied as 16 bits
+# each, then joined.
 _PRODUCT_OF_INT8 = {
     "sse2": (Step("move"), Step("bitwise", 3), Step("int_mul", 2, "int16")),
     "avx2": (Step("bitwise", 3), Step("int_mul", 2, "int16")),
@@ -169,14 +172,16 @@ def _int_mul_add(kernel: Kernel) -> Sequence | None:
         return None
     if kernel.architecture == ARM:
         return Sequence((Step("int_mul_add"),), 2)
-    # SSE overwrites one operand; the product of int8 has its copy already, AMD's loop needs none.
+    # SSE overwrites one operand. The product of int8 already has its copy, and AMD's loop needs
+    # none.
     copied = kernel.isa == "sse2" and kernel.dtype != "int8" and kernel.vendor != AMD
     copies = (Step("move"),) if copied else ()
     return Sequence((*copies, *_product(kernel), Step("int_add")), 2)
 
 
 def _dot(kernel: Kernel) -> Sequence | None:
-    """Per element one multiplication and one addition; matrix instructions use each several times.
+    """Return one multiplication and one addition per element; matrix instructions use each element
+    several times.
 
     A tile instruction multiplies 16 rows by 16 columns: each element of one tile 16 times. SMMLA
     and BFMMLA multiply two rows by two columns.
@@ -198,13 +203,13 @@ def _compare(kernel: Kernel) -> Sequence | None:
 
 
 def _vector_compare(kernel: Kernel, comparison: str) -> tuple[Step, ...]:
-    """The counts are integers as wide as what is compared. CMPSD and PSUBQ work on vector registers
-    of which one lane counts."""
+    """Return the steps of a comparison. The counts are integers as wide as the operands. CMPSD and
+    PSUBQ work on vector registers, of which only one lane counts."""
     counts = f"int{DTYPE_BITS[kernel.dtype]}"
     width: Width | None = 128 if kernel.isa == "scalar" else None
     if kernel.isa == "avx512":
         return (Step(comparison, _compared(kernel)), Step("masked_int_add", dtype=counts))
-    # SSE overwrites what it compares.
+    # SSE overwrites the compared operand.
     copies = (Step("move", width=width),) if kernel.isa in ("scalar", "sse2") else ()
     return (
         *copies,
@@ -214,8 +219,8 @@ def _vector_compare(kernel: Kernel, comparison: str) -> tuple[Step, ...]:
 
 
 def _compared(kernel: Kernel) -> int:
-    """Comparisons for each addition to the counts. On AMD's cores a result is compared again where
-    comparisons have fewer ports than additions."""
+    """Return the comparisons for each addition to the counts. On AMD's cores, a result is compared
+    again if comparisons have fewer ports than additions."""
     is_of_all_ports = kernel.isa in ("sse2", "avx2") and kernel.dtype in ("int8", "int16", "int32")
     return 2 if kernel.vendor == AMD and not is_of_all_ports else 1
 
@@ -228,6 +233,6 @@ _SEQUENCES: dict[str, Callable[[Kernel], Sequence | None]] = {
     "dot": _dot,
     "compare": _compare,
 }
-# Workloads that have no kernels for an isa; of matrix instructions there is `dot` alone.
+# Workloads without kernels for an isa; matrix instructions only have `dot`.
 ABSENT = {"sve": {"dot", "compare"}}
 MATRIX_ISAS = {"amx", "mmla"}

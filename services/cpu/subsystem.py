@@ -1,4 +1,4 @@
-"""What the CPU subsystem declares."""
+"""The declaration of the CPU subsystem."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What `hostbench doctor` asks for the disk subsystem alone."""
+"""What `hostbench doctor` checks for the disk subsystem only."""
 
 import os
 import re
@@ -28,17 +28,17 @@ from services.disk.peers import PACKAGES
 GIB = 1 << 30
 RESERVE_VARIABLE = "HOSTBENCH_DISK_RESERVE_BYTES"
 RESERVE_BYTES, RESERVE_SHARE = 5 * GIB, 0.10
-# The default of file_bytes, and what takes a minute to write at 170 MB/s.
+# The default of file_bytes, and the size that takes a minute to write at 170 MB/s.
 ROOM_LEAST, ROOM_ENOUGH = 1 * GIB, 10 * GIB
 ELSEWHERE = Advice(f"choose another directory: {VARIABLE}", Reach.OWN)
-# Those whose files can be opened with O_DIRECT, past the page cache, on a disk that allows it.
+# File systems whose files can be opened with O_DIRECT, past the page cache, if the disk allows it.
 DIRECT_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
 DEVICE_UNKNOWN = "the device below the scratch directory is unknown"
 STACKED_MOST = 8
 
 
 def scratch_directory(view: View) -> Outcome:
-    """Whether disk workloads can have their files there."""
+    """Whether disk workloads can have their files in the scratch directory."""
     path = view.scratch
     if path == default_directory() and not os.path.lexists(path):
         above = nearest(path)
@@ -58,7 +58,7 @@ def scratch_directory(view: View) -> Outcome:
 
 
 def scratch_space(view: View) -> Outcome:
-    """How large the files of disk workloads may become: what is free, less a reserve."""
+    """How large the files of disk workloads may become: the free space minus a reserve."""
     place = nearest(view.scratch)
     try:
         status = os.statvfs(place)
@@ -95,7 +95,7 @@ def direct_io(view: View) -> Outcome:
 
 
 def disk_limit(view: View) -> Outcome:
-    """Whether figures have a limit: what the disk, or its link, can do at most."""
+    """Whether figures have a limit: the most that the disk, or its link, can do."""
     place = view.host.scratch
     assert place is not None, "the inventory of this host has it"
     if place.user_bytes_per_second is not None:
@@ -119,19 +119,21 @@ def disk_limit(view: View) -> Outcome:
 
 
 def _queues(view: View) -> list[str]:
-    """The queue directories of the devices below the scratch directory, by that of its mount."""
+    """Return the queue directories of the devices below the scratch directory, found by its
+    mount."""
     mount = mount_below(view, view.scratch)
     if mount is None:
         return []
     base = f"/sys/dev/block/{mount.device}"
-    if mount.device.startswith("0:"):  # an anonymous device: btrfs, overlay, network
+    if mount.device.startswith("0:"):  # anonymous devices: btrfs, overlay, network
         name = mount.source.rsplit("/", 1)[-1]
         base = f"/sys/class/block/{name}" if mount.source.startswith("/dev/") else base
     return _queues_below(view, base, STACKED_MOST)
 
 
 def _queues_below(view: View, device: str, depth: int) -> list[str]:
-    """Of the disks that a device is made of: those below LVM, encryption and RAID."""
+    """Return the queues of the disks that a device consists of: those below LVM, encryption and
+    RAID."""
     parts = view.find(f"{device}/slaves/*") if depth else []
     if parts:
         return [queue for part in parts for queue in _queues_below(view, part, depth - 1)]
@@ -140,7 +142,7 @@ def _queues_below(view: View, device: str, depth: int) -> list[str]:
 
 
 def _settings(view: View, name: str) -> tuple[list[Reading], Outcome | None]:
-    """What the queues say of `name`; or that it is unknown."""
+    """Return what the queues report for `name`, or that it is unknown."""
     readings = [view.read(f"{queue}/{name}") for queue in _queues(view)]
     known = [reading for reading in readings if reading.text]
     missing = unknown(DEVICE_UNKNOWN, *(readings or (view.read(MOUNTS),)))
@@ -148,7 +150,7 @@ def _settings(view: View, name: str) -> tuple[list[Reading], Outcome | None]:
 
 
 def write_cache(view: View) -> Outcome:
-    """Whether the device may answer before data are safe."""
+    """Whether the device may answer before the data are safe."""
     known, missing = _settings(view, "write_cache")
     if missing is not None:
         return missing
@@ -162,7 +164,7 @@ def write_cache(view: View) -> Outcome:
 
 
 def io_scheduler(view: View) -> Outcome:
-    """Who orders the requests."""
+    """Which scheduler orders the requests."""
     known, missing = _settings(view, "scheduler")
     names = {match[1] for one in known if (match := re.search(r"\[([\w-]+)\]", one.text or ""))}
     names |= {"none" for reading in known if reading.text == "none"}
@@ -176,7 +178,7 @@ def io_scheduler(view: View) -> Outcome:
 
 
 def disk_peers(view: View) -> Outcome:
-    """Whether the tools are there that figures can be held against."""
+    """Whether the tools are installed that figures can be compared with."""
     del view
     return peers_installed(PACKAGES)
 

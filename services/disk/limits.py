@@ -1,8 +1,8 @@
-"""Theoretical limits of the disk workloads: what the disk can do by the user's word, else what the
-link it is attached by carries.
+"""Theoretical limits of the disk workloads: the user's rating of the disk, else what its link
+carries.
 
-A limit binds what goes to the disk. What the page cache may have served or swallowed has none, for
-then the figure is not the disk's alone; whether it was is a matter of the trial's own evidence.
+A limit applies to what goes to the disk. What the page cache may have served or absorbed has none,
+because the figure is then not the disk's alone; the trial's own evidence shows whether it did.
 """
 
 import math
@@ -17,7 +17,7 @@ from hostbench.model.limit import NAIVE_REASON, Factor, Limit
 
 BYTES, BYTES_UNIT = "bytes_per_second", "byte/s"
 OPERATIONS_METRIC, OPERATIONS_UNIT = "operations_per_second", "operation/s"
-# Which way the bytes of a workload go; a commit is a time, and times have no limit.
+# The direction of a workload's bytes; a commit is a time, and times have no limit.
 READING = frozenset({"seq_read", "rand_read"})
 WRITING = frozenset({"seq_write", "rand_write"})
 MIXED = frozenset({"seq_rw", "rand_rw"})
@@ -26,7 +26,8 @@ RANDOM = frozenset({"rand_read", "rand_write", "rand_rw"})
 DIRECT = "direct"
 BUFFERED = "buffered"
 SYNCED_AT_END = "buffered+fsync_end"
-# Of what was written, the share that left the page cache: less, and it kept some back.
+# The least share of the written bytes that must have left the page cache; with less, it kept some
+# back.
 WRITTEN_RATIO_LEAST = 0.95
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at its disks"
 TELL = f"set what the disk can do with {BANDWIDTH.variable} in byte/s"
@@ -38,7 +39,7 @@ class Unlimited(Exception):
 
 @dataclass(frozen=True)
 class _Conditions:
-    """What of a trial decides about its limit."""
+    """The properties of a trial that determine its limit."""
 
     workload: str
     mode: str
@@ -53,7 +54,7 @@ class _Conditions:
 
     @classmethod
     def of(cls, start: StartEvent) -> "_Conditions":
-        """By the parameters as they were resolved."""
+        """Return the conditions from the resolved parameters."""
         params = start.params
         return cls(
             workload=start.workload,
@@ -65,7 +66,7 @@ class _Conditions:
 
 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
-    """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
+    """Return the limits of a trial on `host`, by metric; empty for a workload without limits."""
     if start.workload in NAIVE:
         return {
             BYTES: Limit(value=None, unit=BYTES_UNIT, reason=NAIVE_REASON),
@@ -98,13 +99,13 @@ def _share_of_reads(workload: str, read_share: ParamValue | tuple[ParamValue, ..
 
 
 def _refuse_page_cache(conditions: _Conditions, end: EndEvent) -> None:
-    """Raise Unlimited where not every byte of the figure was one of the disk."""
+    """Raise Unlimited if not every byte of the figure came from or went to the disk."""
     if conditions.mode.startswith(DIRECT):
         return
     if conditions.mode == BUFFERED:
         raise Unlimited("cache_mode buffered: the page cache takes part in the figure")
     if conditions.read_share > 0:
-        # O_DSYNC and fsync are about what is written.
+        # O_DSYNC and fsync only concern what is written.
         raise Unlimited(f"cache_mode {conditions.mode}: the page cache takes part in what is read")
     if conditions.mode == SYNCED_AT_END:
         written = end.metrics.get("device_write_ratio")
@@ -116,7 +117,7 @@ def _refuse_page_cache(conditions: _Conditions, end: EndEvent) -> None:
 
 
 def _bandwidth(place: ScratchPlace | None, conditions: _Conditions) -> tuple[Factor, ...]:
-    """Whose product is the bandwidth. Raise Unlimited where it is not known."""
+    """Return the factors of the bandwidth. Raise Unlimited if it is unknown."""
     if place is None:
         raise Unlimited(NOT_LOOKED)
     if place.user_bytes_per_second is not None:
@@ -167,10 +168,10 @@ def _bytes_limit(place: ScratchPlace | None, conditions: _Conditions) -> Limit:
 
 
 def _operations_limit(place: ScratchPlace | None, conditions: _Conditions) -> Limit:
-    """The smaller of what the disk's rating allows and what the blocks leave of the bandwidth."""
+    """Return the smaller of the disk's rating and what the blocks leave of the bandwidth."""
     rating = None if place is None else place.user_operations_per_second
     known: list[tuple[Factor, ...]] = []
-    # Of neighbouring blocks several may become one request of the disk.
+    # Several neighbouring blocks may become one request of the disk.
     if rating is not None and conditions.workload in RANDOM:
         if conditions.mixes:
             return _mixed_operations_limit(place, conditions)

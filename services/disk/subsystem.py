@@ -1,4 +1,4 @@
-"""What the disk subsystem declares."""
+"""The declaration of the disk subsystem."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ class Disk(Subsystem, HasPeers, HasChecks, HasReport):
         return limits(host, start, end)
 
     def ratings(self) -> Sequence[Rating]:
-        """What the operator knows of the disk."""
+        """Return the operator's ratings of the disk."""
         from hostbench.host.disk import BANDWIDTH, OPERATIONS
 
         return (BANDWIDTH, OPERATIONS)

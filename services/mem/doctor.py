@@ -1,4 +1,4 @@
-"""What `hostbench doctor` asks for the mem subsystem alone."""
+"""What `hostbench doctor` checks for the mem subsystem only."""
 
 from hostbench.base.units import human
 from hostbench.doctor.check import (
@@ -52,7 +52,7 @@ def libnuma(view: View) -> Outcome:
 
 
 def mem_peers(view: View) -> Outcome:
-    """Whether the tools are there that figures can be held against."""
+    """Whether the tools are installed that figures can be compared with."""
     del view
     return peers_installed(PACKAGES)
 

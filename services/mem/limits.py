@@ -1,9 +1,10 @@
-"""Theoretical limit of the mem workloads: what all populated channels of the host transfer at most.
+"""Theoretical limit of the mem workloads: the most that all populated channels of the host
+transfer.
 
-A limit binds what goes to DRAM. What the last-level cache may have served of a working set is in
-the limit's tolerance; a working set of less than four times that cache has no limit. Bytes are
-counted as STREAM counts them and never above the traffic: what a cache fetches before a plain
-store comes on top.
+A limit applies to what goes to DRAM. What the last-level cache may have served of a working set is
+in the limit's tolerance; a working set of less than four times that cache has no limit. Bytes are
+counted as in STREAM, never above the real traffic: what a cache fetches before a plain store is not
+counted.
 """
 
 from collections.abc import Iterable
@@ -19,14 +20,14 @@ from services.mem.params import BLOCK_KERNELS, KERNELS, NAIVE, SIZE
 METRIC, UNIT = "bytes_per_second", "byte/s"
 WORKLOADS = {*KERNELS, *BLOCK_KERNELS}
 TOLERANCE = 0.02
-# STREAM's rule for the size of its arrays, which are whole pages of whole threads.
+# STREAM's rule for the size of its arrays, here in whole pages for each thread.
 CACHES_LEAST = 4
 ROUNDING = 0.01
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at memory channels"
 
 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
-    """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
+    """Return the limits of a trial on `host`, by metric; empty for a workload without limits."""
     del end  # no factor is measured
     if start.workload in NAIVE:
         return {METRIC: _null(NAIVE_REASON)}
@@ -38,7 +39,8 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
 
 
 def bandwidth_limit(memory: Memory | None, size: object, cache: int | None) -> Limit:
-    """The limit for a working set of `size` bytes, with last-level caches of `cache` bytes."""
+    """Return the limit for a working set of `size` bytes, with last-level caches of `cache`
+    bytes."""
     if memory is None:
         return _null(NOT_LOOKED)
     factors = _factors(memory)
@@ -60,8 +62,11 @@ def bandwidth_limit(memory: Memory | None, size: object, cache: int | None) -> L
 
 
 def cache_bytes(host: HostInventory, cpus: Iterable[int], sockets: int) -> int | None:
-    """The last-level caches of these CPUs, by the larger of two sources, which disagree in
-    virtual machines: the kernel, and the C library. None: neither tells."""
+    """Return the last-level caches of these CPUs, in bytes, or None if unknown.
+
+    It is the larger value of two sources that disagree in virtual machines: the kernel and the C
+    library.
+    """
     used = set(cpus)
     data = [cache for cache in host.caches if cache.type != "Instruction"]
     last = max((cache.level for cache in data), default=None)
@@ -78,7 +83,7 @@ def _bytes_of(cache: Cache, used: set[int]) -> int:
 
 
 def _factors(memory: Memory) -> tuple[Factor, ...]:
-    """Whose product is the bandwidth; empty where it is not known."""
+    """Return the factors of the bandwidth; empty if it is unknown."""
     if memory.user_bytes_per_second is not None:
         return (_whole(memory.user_bytes_per_second, f"set by {BANDWIDTH_VARIABLE}"),)
     channels, source = memory.channels or (), memory.channels_source or ""
@@ -112,7 +117,8 @@ def _of_channels(channels: Channels, source: str) -> tuple[Factor, ...]:
 
 
 def _tolerance(size: float, cache: int) -> float:
-    """Beyond the usual one, what the cache can have served: of each pass at most what it holds."""
+    """Return the tolerance: the usual one, and what the cache can have served, in each pass at most
+    its size."""
     return round(TOLERANCE + cache / (size - cache), 3)
 
 

@@ -1,13 +1,13 @@
-"""What the parameters of mem-bench, their words and its kernels are called in Python."""
+"""The Python names of mem-bench's parameters, their words and its kernels."""
 
 KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 BLOCK_KERNELS = ("read_write", "memset_write")
-# They measure the way that is known to mislead.
+# They measure in a way that is known to mislead.
 NAIVE = ("naive_copy", "naive_set")
 THREADS, PAGES, STORE, PATTERN, OPERATION = "threads", "pages", "store", "pattern", "operation"
 SIZE, SHARE, BLOCK = "size_bytes", "size_share", "block_bytes"
 LOAD, INTENSITY = "load", "intensity"
-# A pattern: without blocks, or in order, nothing else is meant.
+# The pattern of random blocks; all other cases are in order or without blocks.
 RANDOM = "random"
 # The block that most people mean by an access.
 WORD_BYTES = 8

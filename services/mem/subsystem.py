@@ -1,4 +1,4 @@
-"""What the memory subsystem declares."""
+"""The declaration of the memory subsystem."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ class Mem(Subsystem, HasPeers, HasChecks, HasReport):
         return limits(host, start, end)
 
     def ratings(self) -> Sequence[Rating]:
-        """What the operator knows of the memory."""
+        """Return the operator's ratings of the memory."""
         from hostbench.host.memory import BANDWIDTH
 
         return (BANDWIDTH,)

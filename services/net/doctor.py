@@ -1,4 +1,4 @@
-"""What `hostbench doctor` asks for the net subsystem alone."""
+"""What `hostbench doctor` checks for the net subsystem only."""
 
 from hostbench.base.units import binary_bytes, human
 from hostbench.doctor.check import (
@@ -26,20 +26,21 @@ CORE, IPV4 = "/proc/sys/net/core", "/proc/sys/net/ipv4"
 TRACKED = "/proc/sys/net/netfilter/nf_conntrack_count"
 AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 CUBIC = "cubic"
-# include/uapi/linux/capability.h: with it sockets get buffers beyond the kernel's limits.
+# include/uapi/linux/capability.h: with this capability, sockets get buffers beyond the kernel's
+# limits.
 CAP_NET_ADMIN = 12
 DOWN = "down"
 
 
 def _cards(view: View) -> list[Interface]:
-    """The physical interfaces that are up."""
+    """Return the physical interfaces that are up."""
     network = view.host.network
     assert network is not None, "the inventory of this host has it"
     return [one for one in network.interfaces if one.physical and one.state != DOWN]
 
 
 def net_limit(view: View) -> Outcome:
-    """Whether figures between hosts have a limit: what the path, or a line, carries at most."""
+    """Whether figures between hosts have a limit: the most that the path, or a line, carries."""
     network = view.host.network
     assert network is not None, "the inventory of this host has it"
     if network.user_bytes_per_second is not None:
@@ -62,7 +63,7 @@ def net_limit(view: View) -> Outcome:
 
 
 def duplex(view: View) -> Outcome:
-    """Whether a card has agreed on half duplex, which a bad cable or a wrong setting makes."""
+    """Whether a card has negotiated half duplex, because of a bad cable or a wrong setting."""
     cards = [one for one in _cards(view) if one.duplex is not None]
     if not cards:
         return unknown("no card reports it", Evidence(source=f"{CLASS}/*/duplex", reason="no card"))
@@ -75,7 +76,8 @@ def duplex(view: View) -> Outcome:
 
 
 def congestion_control(view: View) -> Outcome:
-    """What new connections use. It decides about a factor of two on a fast path."""
+    """The congestion control of new connections. It makes a difference of a factor of two on a fast
+    path."""
     seen = view.read(f"{IPV4}/tcp_congestion_control")
     if not seen.text:
         return unreadable(seen)
@@ -109,7 +111,7 @@ def socket_buffers(view: View) -> Outcome:
 
 
 def connection_tracking(view: View) -> Outcome:
-    """Whether the kernel looks every packet up among the connections it knows."""
+    """Whether the kernel looks up every packet among its known connections."""
     network_there = view.read(f"{CORE}/rmem_max")
     if not network_there.text:
         return unreadable(network_there)
@@ -122,11 +124,11 @@ def connection_tracking(view: View) -> Outcome:
 
 
 def session_groups(view: View) -> Outcome:
-    """Whether the kernel shares CPUs out among sessions first and among their threads after that.
+    """Whether the kernel shares CPUs first among sessions, and only then among their threads.
 
-    Threads of one session that wake one another all the time, as both ends of round trips do, then
-    kept a process of another one waiting for seconds (Linux 6.18; perf bench sched pipe does the
-    same), and a service that cannot renew a lease loses its trial.
+    Threads of one session that constantly wake each other, as both ends of round trips do, then
+    kept a process of another session waiting for seconds (Linux 6.18; perf bench sched pipe does
+    the same). A service that cannot renew a lease loses its trial.
     """
     seen = view.read(AUTOGROUP)
     if seen.text == "0":
@@ -139,7 +141,7 @@ def session_groups(view: View) -> Outcome:
 
 
 def net_peers(view: View) -> Outcome:
-    """Whether the tools are there that figures can be held against."""
+    """Whether the tools are installed that figures can be compared with."""
     del view
     return peers_installed(PACKAGES)
 

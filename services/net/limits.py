@@ -1,8 +1,8 @@
-"""Theoretical limits of the net workloads: what the user knows the path to carry, else what the
-line of a physical interface does, less the headers.
+"""Theoretical limits of the net workloads: the user's rating of the path, else the rate of a
+physical interface's line, minus the headers.
 
-The loopback has no limit, and what an interface made by software says of its speed is none. A round
-trip is a time, and connections a second have no limit that is known.
+The loopback has no limit, and the stated speed of an interface made by software is none. A round
+trip is a time, and connections a second have no known limit.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ class Unlimited(Exception):
 
 @dataclass(frozen=True)
 class _Conditions:
-    """What of a trial decides about its limit. `mtu` is that of the path, bytes."""
+    """The properties of a trial that determine its limit. `mtu` is that of the path, in bytes."""
 
     udp: bool
     version: int
@@ -42,7 +42,8 @@ class _Conditions:
 
     @classmethod
     def of(cls, start: StartEvent, end: EndEvent) -> "_Conditions":
-        """By the parameters as they were resolved, and what was found on the way."""
+        """Return the conditions from the resolved parameters and from what was found on the
+        path."""
         block = start.params.get("block_bytes")
         return cls(
             udp=start.workload == UDP_STREAM,
@@ -55,7 +56,7 @@ class _Conditions:
 
 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
-    """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
+    """Return the limits of a trial on `host`, by metric; empty for a workload without limits."""
     if start.workload == NAIVE_STREAM:
         return {METRIC: Limit(value=None, unit=UNIT, reason=NAIVE_REASON)}
     if start.workload not in (TCP_STREAM, UDP_STREAM):
@@ -71,7 +72,8 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
 
 
 def _ip_version(start: StartEvent) -> int:
-    """As the trial resolved it; of its target's address where that is left open."""
+    """Return the IP version that the trial resolved; if it is open, that of its target's
+    address."""
     stated = str(start.params.get("ip_version"))
     if stated in ("4", "6"):
         return int(stated)
@@ -82,7 +84,7 @@ def _ip_version(start: StartEvent) -> int:
 
 
 def _mtu(start: StartEvent, end: EndEvent) -> int | None:
-    """The smaller of what the interface and the path allow, as far as they are known."""
+    """Return the smaller MTU of the interface and the path, as far as they are known."""
     stated = start.facts.get("interface_mtu", "")
     own = int(stated) if stated.isascii() and stated.isdigit() else None
     path = end.metrics.get("path_mtu_bytes")
@@ -91,7 +93,7 @@ def _mtu(start: StartEvent, end: EndEvent) -> int | None:
 
 
 def _factors(network: Network | None, conditions: _Conditions) -> tuple[Factor, ...]:
-    """Whose product is the limit. Raise Unlimited."""
+    """Return the factors of the limit. Raise Unlimited."""
     if network is None:
         raise Unlimited(NOT_LOOKED)
     directions = _directions(conditions)
@@ -107,7 +109,8 @@ def _factors(network: Network | None, conditions: _Conditions) -> tuple[Factor, 
 
 
 def _line(interface: Interface, conditions: _Conditions) -> tuple[Factor, ...]:
-    """Its speed. Raise Unlimited where it is not known, or the frames on it are not Ethernet's."""
+    """Return the line's speed. Raise Unlimited if it is unknown, or if its frames are not
+    Ethernet's."""
     speed = interface.link_bits_per_second
     if speed is None:
         raise Unlimited(f"{interface.link_reason or NOT_LOOKED}; {TELL}")
@@ -128,7 +131,7 @@ def _line(interface: Interface, conditions: _Conditions) -> tuple[Factor, ...]:
 
 
 def _share(network: Network, conditions: _Conditions) -> Factor:
-    """What the headers leave. Raise Unlimited where it is not known."""
+    """Return the share that the headers leave. Raise Unlimited if it is unknown."""
     if conditions.mtu is None:
         raise Unlimited(
             f"the trial does not report how large packets may be (interface_mtu); {TELL}"

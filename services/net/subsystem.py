@@ -1,4 +1,4 @@
-"""What the network subsystem declares."""
+"""The declaration of the network subsystem."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ class Net(Subsystem, HasPeers, HasChecks, HasReport):
         return limits(host, start, end)
 
     def ratings(self) -> Sequence[Rating]:
-        """What the operator knows of the path to other hosts."""
+        """Return the operator's rating of the path to other hosts."""
         from hostbench.host.network import BANDWIDTH
 
         return (BANDWIDTH,)

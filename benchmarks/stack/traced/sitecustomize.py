@@ -1,6 +1,8 @@
-"""Notes which files of hostbench run when, in every Python that starts with this directory on its
-path and HOSTBENCH_WALKS set (benchmarks.stack.walks). Each process writes what it noted when it
-ends."""
+"""Record which files of hostbench run when.
+
+This module is active in every Python process that has this directory on its path and
+HOSTBENCH_WALKS set (benchmarks.stack.walks). Each process writes its record when it ends.
+"""
 
 import atexit
 import json
@@ -14,7 +16,7 @@ from typing import Any
 
 ROOT = os.environ.get("HOSTBENCH_WALKED", "") + os.sep
 PACKAGES = ("hostbench", "orchestrator", "services")
-CO_OPTIMIZED = 1  # of functions, and not of classes and modules
+CO_OPTIMIZED = 1  # flag of code of functions, but not of classes and modules
 DIRECTORY = os.environ.get("HOSTBENCH_WALKS")
 
 _calls: list[tuple[float, str, str]] = []
@@ -26,7 +28,7 @@ def _is_ours(name: str) -> bool:
 
 
 def note(frame: FrameType, event: str, argument: Any) -> None:
-    """See sys.setprofile."""
+    """Record a call or a return of a function; see sys.setprofile."""
     del argument
     code = frame.f_code
     if event not in ("call", "return") or not _is_ours(code.co_filename):

@@ -1,8 +1,8 @@
-"""hpcc (HPC Challenge), as LINPACK and STREAM users know it.
+"""hpcc (HPC Challenge), as users of LINPACK and STREAM know it.
 
-One run does all its tests and there is no switch for one of them (src/io.c), so it takes most of a
-minute for what one of them does in seconds: it is not light. Their sizes follow from that of HPL,
-which computes with whichever BLAS is installed.
+One run does all its tests, and no option selects one (src/io.c). So it takes most of a minute for
+what one test does in seconds, and is not light. The sizes of its tests follow from that of HPL,
+which uses the installed BLAS.
 """
 
 import math
@@ -15,7 +15,7 @@ from hostbench.programs.peer import Ask, Command, Peer, Survey
 from hostbench.programs.tools.placement import crowded
 from hostbench.programs.tools.reading import NUMBER, expect, number
 
-# What is available, and what a container is limited to: cgroup v2, or v1.
+# The available memory, and a container's limit: cgroup v2, or v1.
 MEMORY = (
     "sh",
     "-c",
@@ -24,20 +24,20 @@ MEMORY = (
 )
 PACKAGE = "hpcc libopenblas0-pthread"
 TOOL = "hpcc"
-# Debian's hpcc is built for OpenMPI; mpirun may be another MPI's.
+# Debian's hpcc is built for OpenMPI; mpirun may belong to another MPI.
 MPIRUN = "mpirun.openmpi"
 INPUT, REPORT = "hpccinf.txt", "hpccoutf.txt"
-# Each rank takes the CPUs that stand at its number. mpirun could start several programs, each with
-# CPUs of its own, but crashes at that in Debian 13 and Ubuntu from 25.04 on: open-mpi/ompi#13303.
+# Each rank takes the CPUs at its number. mpirun could start several programs, each with its own
+# CPUs, but then crashes in Debian 13 and Ubuntu from 25.04 on: open-mpi/ompi#13303.
 RANK = f'shift "$OMPI_COMM_WORLD_RANK"; exec taskset --cpu-list "$1" {TOOL}'
-# What OpenBLAS users take; 128 to 256 differ by a percent or two.
+# The usual value with OpenBLAS; 128 to 256 differ by a percent or two.
 BLOCK_SIZE = 192
-# Memory in units of HPL's matrix: seen were up to 1.2.
+# Memory in units of HPL's matrix: up to 1.2 were seen.
 MATRICES = 1.5
 _OPENBLAS = re.compile(r"openblas\w*-r([\d.]+\d)")
 
-# _hpccinf.txt of the package, and HPL.dat of HPL itself, with n, NB, P, Q and where to print to;
-# everything else as it comes.
+# _hpccinf.txt of the package, and HPL.dat of HPL itself, with n, NB, P, Q and the output file set;
+# everything else is unchanged.
 HPL_INPUT = """\
 HPLinpack benchmark input file
 Innovative Computing Laboratory, University of Tennessee
@@ -79,12 +79,12 @@ HPL.out      output file name (if any)
 
 
 class Hpcc(Peer):
-    """One hpcc run, whichever of its figures is wanted."""
+    """One hpcc run, for any of its figures."""
 
     tool = TOOL
     package = PACKAGE
     light = False
-    # What is wrong with the reference BLAS.
+    # Why the reference BLAS makes the figure incomparable.
     reference_blas: str
     hpl_n: int
 
@@ -93,7 +93,7 @@ class Hpcc(Peer):
         return (TOOL, MPIRUN)
 
     def trial_time_s(self, elapsed_s: float) -> float:
-        # On two cores: 2 s for n = 2000, 42 to 74 s for 8000; most tests go with the memory.
+        # On two cores: 2 s for n = 2000, 42 to 74 s for 8000; most tests scale with the memory.
         return 2.0 + 1.2 * (self.hpl_n / 1000) ** 2 + (self.hpl_n / 1000) ** 3 / 60
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
@@ -112,7 +112,7 @@ class Hpcc(Peer):
 
     @abstractmethod
     def ranks(self, beside: Beside) -> list[tuple[int, ...]]:
-        """The CPUs of each rank; ranks times BLAS threads are our threads."""
+        """Return the CPUs of each rank; ranks times BLAS threads are our threads."""
 
     def command(self, beside: Beside) -> Command:
         ranks = self.ranks(beside)
@@ -120,7 +120,7 @@ class Hpcc(Peer):
         settings = (
             f"OPENBLAS_NUM_THREADS={threads}",
             f"OMP_NUM_THREADS={threads}",
-            # Where we are root, so is mpirun, in its scratch directory.
+            # If we are root, so is mpirun, in its scratch directory.
             "OMPI_ALLOW_RUN_AS_ROOT=1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         )
@@ -130,7 +130,7 @@ class Hpcc(Peer):
         text = HPL_INPUT.format(
             n=self.hpl_n, device=8, count=1, sizes=BLOCK_SIZE, p=rows, q=columns
         )
-        # taskset pins the ranks; mpirun shall neither bind them nor count cores.
+        # taskset pins the ranks; mpirun must neither bind them nor count cores.
         options = ("--use-hwthread-cpus", "--bind-to", "none")
         return Command(
             ("env", *settings, MPIRUN, *options, *programs), files={INPUT: text}, report=REPORT
@@ -144,14 +144,14 @@ class Hpcc(Peer):
 
 
 def grid(ranks: int) -> tuple[int, int]:
-    """P and Q: as square as can be, P <= Q, which is what HPL's authors recommend."""
+    """Return P and Q: as square as possible with P <= Q, as HPL's authors recommend."""
     rows = next(p for p in range(math.isqrt(ranks), 0, -1) if ranks % p == 0)
     return rows, ranks // rows
 
 
 def lacking_memory(answer: str, hpl_n: int) -> str | None:
-    """Return why there is not enough memory for HPL's matrix and the other tests; None when there
-    is, or how much there is is unknown. `answer`: the output of MEMORY."""
+    """Return why there is not enough memory for HPL's matrix and the other tests, or None if there
+    is enough, or it is unknown. `answer`: the output of MEMORY."""
     available = re.findall(r"^MemAvailable:\s+(\d+) kB$", answer, re.MULTILINE)
     left = [int(kibibytes) * 1024 for kibibytes in available]
     left += [int(limit) for limit in re.findall(r"^(\d+)$", answer, re.MULTILINE)]
@@ -165,8 +165,8 @@ def lacking_memory(answer: str, hpl_n: int) -> str | None:
 
 
 def blas_of(ldd_output: str) -> str | None:
-    """Return the file behind libblas.so.3, with the version of OpenBLAS where it is that; None
-    when it is unknown."""
+    """Return the file behind libblas.so.3, with the version if it is OpenBLAS, or None if
+    unknown."""
     paths = dict(re.findall(r"^\s*(lib(?:open)?blas\S*) => (/\S+)", ldd_output, re.MULTILINE))
     if "libblas.so.3" not in paths:
         return None
@@ -179,5 +179,5 @@ def blas_of(ldd_output: str) -> str | None:
 
 
 def is_reference_blas(library: str) -> bool:
-    """Whether it is the Fortran reference implementation, by the place Debian gives it."""
+    """Whether it is the Fortran reference implementation, by Debian's path for it."""
     return Path(library.rpartition("(")[2].rstrip(")")).parent.name == "blas"

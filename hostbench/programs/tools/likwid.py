@@ -1,6 +1,6 @@
 """likwid-bench (RRZE-HPC/likwid): hand-written assembly kernels, pinned threads.
 
-It reports the mean of its whole run, so it is held against our whole-run mean. Kernels:
+It reports the mean of its whole run, so it is compared with our whole-run mean. Kernels:
 bench/x86-64/*.ptt and bench/armv8/*.ptt of versions 5.2.2 and 5.4.1.
 """
 
@@ -13,7 +13,7 @@ from hostbench.programs.tools.reading import expect, match, version
 
 PACKAGE = "likwid"
 TOOL = "likwid-bench"
-# Fewer repetitions than this it does not take.
+# The fewest repetitions that it accepts.
 ITERATIONS_LEAST = 10
 
 
@@ -34,10 +34,10 @@ class LikwidBench(Peer):
         return Survey(version=found, unsupported=crowded(TOOL, beside) or unsupported)
 
     def repeated(self, kilobytes: int, units_a_pass: float, beside: Beside) -> tuple[str, ...]:
-        """Its command over `kilobytes` of all threads together, `units_a_pass` being what one
-        pass over them does in the unit of our rate."""
-        # Given a time (-s), it takes whole seconds, and up to twice as long again to find out how
-        # often to repeat. Given how often, it measures as long as we did if it is as fast.
+        """Return its command over `kilobytes` of all threads together. `units_a_pass`: what one
+        pass over them does, in the unit of our rate."""
+        # With a time (-s), it takes whole seconds, and up to twice as long again to find the number
+        # of repetitions. With a number, it measures as long as we did if it is as fast.
         wanted = beside.rate * beside.elapsed_s / units_a_pass
         iterations = max(ITERATIONS_LEAST, round(wanted))
         # The domain N has all CPUs of the affinity mask; -W: each thread touches its part first.

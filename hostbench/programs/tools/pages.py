@@ -1,10 +1,9 @@
-"""The pages that a peer measures in, which are made those of our case where that can be done.
+"""The pages that a peer measures in, which are made those of our case where possible.
 
-A tool that takes its arrays from malloc gets transparent huge pages when glibc requests them
-(tunable glibc.malloc.hugetlb, from 2.35 on), and none when its process is forbidden them. So
-peers stand beside our `pages=4k` and `pages=huge` in the same pages. It asks so for allocations of
-2 MiB and more. Nothing gives them pages of a hugetlb pool for certain: beside `pages=hugetlb` they
-are context.
+A tool that gets its arrays from malloc gets transparent huge pages when glibc requests them
+(tunable glibc.malloc.hugetlb, from 2.35 on, for allocations of 2 MiB and more), and none when its
+process is forbidden them. So beside our `pages=4k` and `pages=huge`, peers use the same pages.
+Nothing reliably gives them pages of a hugetlb pool: beside `pages=hugetlb` they are context.
 """
 
 import re
@@ -25,18 +24,18 @@ _IN_SMALL, _IN_HUGE = "in 4 KiB pages", "in transparent huge pages"
 
 @dataclass(frozen=True)
 class Pages:
-    """How a tool gets the pages of a case of ours. `requested`: the case's parameter `pages`."""
+    """How a tool gets the pages of our case. `requested`: the case's parameter `pages`."""
 
     requested: str
 
     def command(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        """`arguments`, run with such pages as can be had."""
+        """Return `arguments`, run with such pages if possible."""
         if self.requested == SMALL:
             return (sys.executable, "-I", "-S", str(SMALL_PAGES), *arguments)
         return ("env", TUNABLE, *arguments)
 
     def with_conditions(self, survey: Survey, ask: Ask) -> Survey:
-        """Return `survey` with the pages that the tool gets here, and whether ours are others."""
+        """Return `survey` with the pages that the tool gets here, and whether ours differ."""
         conditions, differs = self._on_this_host(ask)
         return replace(survey, conditions=conditions, differs=(*differs, *survey.differs))
 
@@ -47,7 +46,7 @@ class Pages:
         setting = re.search(r"\[(\w+)\]", ask(SETTING))
         if setting is None or setting[1] == "never":
             why = f"{_IN_SMALL}, as transparent huge pages are off"
-            # Ours got none either.
+            # Ours did not get any, either.
             return why, () if self.requested == HUGE else (f"4 KiB pages; ours {ours}",)
         if setting[1] == "madvise" and not _knows_tunable(ask(GLIBC)):
             why = f"{_IN_SMALL}, as this C library does not ask for huge ones"

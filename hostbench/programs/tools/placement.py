@@ -1,4 +1,4 @@
-"""Whether the threads of a tool stand where ours do."""
+"""Whether the threads of a tool run where ours do."""
 
 from collections.abc import Collection
 
@@ -6,7 +6,7 @@ from hostbench.model.trial import Beside
 
 
 def crowded(tool: str, beside: Beside) -> str | None:
-    """Why `tool` cannot be pinned as our threads were; None: it can."""
+    """Return why `tool` cannot be pinned as our threads were, or None."""
     cpus = len(set(beside.cpus))
     if cpus >= beside.threads:
         return None
@@ -14,8 +14,8 @@ def crowded(tool: str, beside: Beside) -> str | None:
 
 
 def moving(cpus: Collection[int]) -> tuple[str, ...]:
-    """How a tool with several threads on these CPUs differs that pins none of them to one of its
-    own (Survey.differs)."""
+    """Return how a tool differs that does not pin its several threads to CPUs of their own
+    (Survey.differs)."""
     count = len(set(cpus))
     if count <= 1:
         return ()

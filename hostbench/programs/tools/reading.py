@@ -1,4 +1,4 @@
-"""Finds figures in what peers print."""
+"""Finds figures in the output of peers."""
 
 import re
 
@@ -11,7 +11,8 @@ NUMBER = r"([-+]?(?:\d[\d.eE+-]*|nan|inf))"
 
 
 def match(pattern: str, output: str, what: str) -> re.Match[str]:
-    """The last match of `pattern` by lines. Raise BadOutput naming `what` when there is none."""
+    """Return the last match of `pattern`, line by line. Raise BadOutput, which names `what`, when
+    there is none."""
     found = list(re.finditer(pattern, output, re.MULTILINE))
     if not found:
         raise BadOutput(f"no {what} in its output")
@@ -19,7 +20,7 @@ def match(pattern: str, output: str, what: str) -> re.Match[str]:
 
 
 def number(pattern: str, output: str, what: str) -> float:
-    """The number that the first group of `pattern` holds. Raise BadOutput."""
+    """Return the number in the first group of `pattern`. Raise BadOutput."""
     text = match(pattern, output, what)[1]
     try:
         return float(text)
@@ -40,11 +41,11 @@ def expect_about(what: str, found: float, expected: float) -> None:
 
 
 def whole_seconds(elapsed_s: float) -> int:
-    """For tools that take whole seconds; some of them run forever when given 0."""
+    """Return the time for tools that take whole seconds; some of them run forever when given 0."""
     return max(1, round(elapsed_s))
 
 
 def version(answer: str, pattern: str) -> str | None:
-    """Return the version in what a tool prints about itself, None when there is none."""
+    """Return the version in a tool's output about itself, or None."""
     found = re.search(pattern, answer)
     return found[1] if found else None

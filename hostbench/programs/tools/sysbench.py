@@ -1,4 +1,4 @@
-"""sysbench: what many people run first."""
+"""sysbench: the tool that many people try first."""
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Peer, Survey, on_cpus
@@ -9,7 +9,7 @@ TOOL = "sysbench"
 
 
 class SysbenchTest(Peer):
-    """One of its tests, whose name is the title's first word."""
+    """One of its tests; the first word of the title is its name."""
 
     tool = TOOL
     package = PACKAGE
@@ -21,7 +21,7 @@ class SysbenchTest(Peer):
         return Survey(version=version(ask((TOOL, "--version")), r"sysbench ([\d.]+)"))
 
     def timed(self, beside: Beside, *options: str) -> tuple[str, ...]:
-        """Its command with these options, for about as long as our trial."""
+        """Return its command with these options, for about as long as our trial."""
         threads = f"--threads={beside.threads}"
         time = f"--time={whole_seconds(beside.elapsed_s)}"
         return on_cpus(beside.cpus, TOOL, self.title.split()[0], threads, time, *options, "run")

@@ -1,13 +1,13 @@
-"""Axes: where a value stands, and which values are round enough for a tick."""
+"""Axes: the place of a value, and which values are round enough for a tick."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# A tick on the end of an axis counts, whatever binary fractions make of it.
+# A tick at the end of an axis counts, despite rounding errors of binary fractions.
 _ROUNDING = 1e-9
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
-# 1, 2 and 5 of each decade are told apart within so many decades.
+# 1, 2 and 5 of each decade have ticks if there are at most this many decades.
 FINE_DECADES = 5
 
 
@@ -22,7 +22,7 @@ class Scale:
     logarithmic: bool = False
 
     def px(self, value: float) -> float:
-        """Where a value stands."""
+        """Return the place of a value in pixels."""
         low, high = self.low, self.high
         if self.logarithmic:
             value, low, high = (math.log(one) for one in (value, low, high))
@@ -30,7 +30,7 @@ class Scale:
 
 
 def linear_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return equally far multiples of 1, 2, 2.5 or 5 times a power of ten, with at most `most`
+    """Return equidistant multiples of 1, 2, 2.5 or 5 times a power of ten, with at most `most`
     steps between them."""
     least = (high - low) / most
     decade = 10.0 ** math.floor(math.log10(least))
@@ -40,8 +40,8 @@ def linear_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def logarithmic_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return 1, 2 and 5 of each decade; powers of ten, at most `most` of them, of many decades; and
-    what stands on a linear axis where there is no more than one of these."""
+    """Return 1, 2 and 5 of each decade. For many decades, return at most `most` powers of ten; for
+    at most one such tick, the ticks of a linear axis."""
     fine = high <= low * 10**FINE_DECADES
     decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
     every = 1 if fine else math.ceil(len(decades) / most)
@@ -56,7 +56,7 @@ def logarithmic_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def powers_of_two(low: float, high: float, most: int) -> Sequence[float]:
-    """As many as fit; 1 KiB, 1 MiB and so on are among them wherever possible."""
+    """Return as many powers of two as fit, including 1 KiB, 1 MiB and so on wherever possible."""
     first, last = max(0, math.ceil(math.log2(low))), math.floor(math.log2(high))
     every = ([n for n in range(first, last + 1) if n % step == 0] for step in (1, 2, 5, 10))
     found = next((exponents for exponents in every if len(exponents) <= most), [first, last])

@@ -8,7 +8,7 @@ from hostbench.report.charts.canvas import NARROW_PX, WIDE_PX, Canvas, Ink
 from hostbench.report.content import Bar, BarChart, BarGroup
 
 LAYERS = (Ink.TRACK, Ink.BAR, Ink.INTERVAL, Ink.LIMIT, Ink.PAPER, Ink.PEER)
-# An interval is drawn where it would be seen.
+# An interval is only drawn if it is visible.
 INTERVAL_LEAST_PX = 3
 PEER_PX = 4.5
 TOP_PX = 2
@@ -42,7 +42,7 @@ NARROW = _Layout(width=NARROW_PX, row=33, title=28, thickness=9)
 
 
 def bar_chart(chart: BarChart, title: str) -> tuple[str, str]:
-    """The chart wide and narrow."""
+    """Return the wide and the narrow drawing of the chart."""
     return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
 
 
@@ -71,7 +71,7 @@ def _reach(bar: Bar) -> float:
 
 
 def _places(chart: BarChart, layout: _Layout) -> Iterator[tuple[float, BarGroup, Bar | None]]:
-    """The vertical middle of every title and every bar."""
+    """Yield the vertical middle of every title and every bar."""
     y = float(TOP_PX)
     for group in chart.groups:
         if group.title:

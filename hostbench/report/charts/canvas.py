@@ -2,7 +2,7 @@
 
 Every ink is a variable of the style sheet, so a chart follows the page's light or dark theme.
 Shapes of one look become one path, texts stay text, and there are no ids that two charts could
-share. With a plotting library a page took six times as long: benchmarks/README.md, "The cost of
+share. With a plotting library, a page took six times as long: benchmarks/README.md, "The cost of
 hostbench itself".
 """
 
@@ -16,16 +16,17 @@ from hostbench.report.plaintext import one_line
 
 Anchor = Literal["start", "middle", "end"]
 XY = tuple[float, float]
-# Below this width of the window the narrow drawing is shown: page.css has the same number.
+# Below this width of the window, the narrow drawing is shown; page.css has the same number.
 WIDE_PX, NARROW_PX = 760, 340
-# About as wide is a character of the page's font, and so far below its middle its base line.
+# The approximate width of a character of the page's font, and the distance of its base line below
+# its middle.
 CHARACTER_PX, BASELINE_PX = 6.4, 4.4
-# What is drawn and what is left out of a dashed line, in widths of the line.
+# The dashes and the gaps of a dashed line, in line widths.
 DASH, GAP = 4, 2.5
 
 
 class Ink(StrEnum):
-    """What is drawn: the name of a variable of page.css."""
+    """The ink of a shape: the name of a variable of page.css."""
 
     TEXT = "text"
     QUIET = "quiet"
@@ -43,7 +44,7 @@ class Ink(StrEnum):
 
     @property
     def variable(self) -> str:
-        """The style sheet's name of it."""
+        """Its name in the style sheet."""
         return f"var(--{self})"
 
 
@@ -84,7 +85,7 @@ class Canvas:
         anchor: Anchor = "start",
         bold: bool = False,
     ) -> None:
-        """One line of text, centred on `at` vertically."""
+        """Draw one line of text, vertically centred on `at`."""
         classes = [*([ink] if ink is not Ink.TEXT else []), *(["bold"] if bold else [])]
         named = f' class="{" ".join(classes)}"' if classes else ""
         anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -93,35 +94,35 @@ class Canvas:
         self._texts.append(f'<text x="{x}" y="{y}"{anchored}{named}>{words}</text>')
 
     def box(self, x: float, y: float, width: float, height: float, ink: Ink) -> None:
-        """A filled rectangle."""
+        """Draw a filled rectangle."""
         self.shape([(x, y), (x + width, y), (x + width, y + height), (x, y + height)], ink)
 
     def shape(self, corners: Sequence[XY], ink: Ink) -> None:
-        """A filled polygon."""
+        """Draw a filled polygon."""
         self._paths[_Look(ink)].append(f"{_path(corners)}z")
 
     def outline(self, corners: Sequence[XY], ink: Ink, width: float = 1.5) -> None:
-        """A polygon that is not filled."""
+        """Draw the outline of a polygon."""
         self._paths[_Look(ink, width)].append(f"{_path(corners)}z")
 
     def line(self, start: XY, stop: XY, ink: Ink, width: float = 1) -> None:
-        """A straight line."""
+        """Draw a straight line."""
         self._paths[_Look(ink, width)].append(_path([start, stop]))
 
     def polyline(
         self, points: Sequence[XY], ink: Ink, width: float = 1.5, *, dashed: bool = False
     ) -> None:
-        """Straight lines from each point to the next; of a single point a dot."""
+        """Draw straight lines from each point to the next; for a single point, a dot."""
         path = _path(points) if len(points) > 1 else _dot(points[0])
         self._paths[_Look(ink, width, rounded=not dashed, dashed=dashed)].append(path)
 
     def dot(self, at: XY, ink: Ink, size: float = 5) -> None:
-        """A disc: a line without length and with round ends takes the least room in the SVG."""
+        """Draw a disc: a line of zero length with round ends takes the least room in the SVG."""
         self._paths[_Look(ink, size, rounded=True)].append(_dot(at))
 
     def svg(self, title: str, css_class: str, order: Iterable[Ink]) -> str:
-        """Return the element, with an accessible name; the first ink is at the bottom, texts are
-        on top."""
+        """Return the element with an accessible name. The first ink is at the bottom; texts are on
+        top."""
         title = one_line(title)
         lines = [
             f'<svg class="{css_class}" viewBox="0 0 {_px(self._width)} {_px(self._height)}" '
@@ -135,7 +136,7 @@ class Canvas:
 
     def _layers(self, order: Iterable[Ink]) -> Iterator[str]:
         for ink in order:
-            # What is filled lies below what is stroked.
+            # Filled shapes lie below stroked ones.
             for look in sorted((one for one in self._paths if one.ink is ink), key=_is_stroked):
                 yield f'<path d="{"".join(self._paths.pop(look))}" style="{look.style}"/>'
         assert not self._paths, "an ink without a place"
@@ -146,7 +147,7 @@ def _is_stroked(look: _Look) -> bool:
 
 
 def _px(value: float) -> str:
-    """Tenths of a pixel are enough; what is added makes 0 of -0."""
+    """Return tenths of a pixel, which are enough; adding 0.0 turns -0 into 0."""
     return f"{round(value, 1) + 0.0:g}"
 
 

@@ -9,17 +9,18 @@ from hostbench.report.charts.axes import Scale, linear_ticks, logarithmic_ticks,
 from hostbench.report.charts.canvas import CHARACTER_PX, NARROW_PX, WIDE_PX, XY, Canvas, Ink
 from hostbench.report.content import Curve, CurveAxis, CurveChart, CurveMark
 
-# Each curve has a colour and a sign of its own, so that none is known by its colour alone.
+# Each curve has its own colour and sign, so that the colour alone never identifies it.
 INKS = (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH)
 LAYERS = (Ink.GRID, Ink.QUIET, *reversed(INKS), Ink.TEXT)
 TITLE_PX, LEGEND_PX, MARK_PX, BOTTOM_PX = 24, 19, 15, 46
 LEFT_PX, RIGHT_PX = 64, 26
-# From the plot to the labels of its ticks: to their ends, and below it to their middle.
+# Distances from the plot to the labels of its ticks: to their ends on the left, to their middle
+# below.
 TICK_LEFT_PX, TICK_BELOW_PX = 6, 10
 SIGN_PX, SIGN_END_PX = 4.0, 34
-# A circle of this size looks like such a polygon.
+# At this size, a polygon with this many corners looks like a circle.
 ROUND_CORNERS = 12
-# An interval is drawn where its sign does not hide it.
+# An interval is drawn only if its sign does not hide it.
 INTERVAL_LEAST_PX = 8
 # The share of an axis beyond its last point.
 ROOM = 0.04
@@ -40,7 +41,7 @@ NARROW = _Layout(width=NARROW_PX, plot=200, ticks=5)
 
 @dataclass(frozen=True)
 class _Plot:
-    """Where the points of a chart are on its canvas."""
+    """The places of a chart's points on its canvas."""
 
     x: Scale
     y: Scale
@@ -52,7 +53,7 @@ class _Plot:
 
 
 def curve_chart(chart: CurveChart, title: str) -> tuple[str, str]:
-    """The chart wide and narrow."""
+    """Return the wide and the narrow drawing of the chart."""
     return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
 
 
@@ -96,7 +97,7 @@ def _range(axis: CurveAxis, values: Sequence[float]) -> tuple[float, float]:
 
 
 def _axes(canvas: Canvas, plot: _Plot, chart: CurveChart, layout: _Layout) -> None:
-    """Ticks with their labels and the grid."""
+    """Draw the ticks with their labels, and the grid."""
     for value in _ticks(chart.x, plot.x, layout.ticks):
         x = plot.x.px(value)
         canvas.line((x, plot.top), (x, plot.bottom), Ink.GRID)
@@ -134,7 +135,7 @@ def _titles(canvas: Canvas, chart: CurveChart, layout: _Layout, bottom: float) -
 
 
 def _legend_columns(named: Sequence[tuple[int, str]], layout: _Layout) -> int:
-    """How many names fit beside one another, with their signs."""
+    """Return how many names with their signs fit beside one another."""
     longest = max((len(label) for _, label in named), default=0)
     return max(1, int(layout.width / (SIGN_END_PX + longest * CHARACTER_PX + RIGHT_PX)))
 
@@ -152,7 +153,8 @@ def _legend(
 
 
 def _mark_rows(marks: Sequence[CurveMark], x: Scale) -> list[tuple[CurveMark, int]]:
-    """Each mark with the row that its name stands in: the lowest where it meets no other."""
+    """Return each mark with the row of its name: the lowest one in which it does not meet another
+    name."""
     ends: list[float] = []
     placed = []
     for mark in sorted(marks, key=lambda mark: mark.x):
@@ -186,7 +188,8 @@ def _ink(number: int) -> Ink:
 
 
 def _sign(canvas: Canvas, at: XY, number: int, *, hollow: bool = False) -> None:
-    """Shifted against the colours with every round of them: sixteen curves differ."""
+    """Draw the sign of a curve. With every round of the colours the signs shift by one, so that
+    sixteen curves differ."""
     ink, shape = _ink(number), (number + number // len(INKS)) % 4
     if shape == 0 and not hollow:
         canvas.dot(at, ink, 2 * SIGN_PX - 1)

@@ -1,4 +1,4 @@
-"""The drawing of a chart, whatever kind it is of."""
+"""The drawing of a chart of any kind."""
 
 from hostbench.report.charts.bars import bar_chart
 from hostbench.report.charts.curves import curve_chart
@@ -17,7 +17,7 @@ from hostbench.report.content import (
 
 
 def draw(drawing: Drawing, title: str) -> tuple[str, str]:
-    """Two SVG elements: for wide and for narrow windows."""
+    """Return two SVG elements: for wide and for narrow windows."""
     if isinstance(drawing, BarChart):
         return bar_chart(drawing, title)
     if isinstance(drawing, SpreadChart):

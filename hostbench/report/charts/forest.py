@@ -9,7 +9,8 @@ from hostbench.report.content import ForestChart, ForestRow
 
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.WARN, Ink.TEXT)
 NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50, 1.0)
-# The share of all ends of intervals that the axis holds: one wide one presses none flat.
+# The share of all interval ends that the axis shows, so that a single wide one does not compress
+# the others.
 SHOWN = 0.9
 AXIS_PX, BOTTOM_PX, EDGE_PX = 22, 8, 24
 LABELS_MOST_PX, LABEL_GAP_PX = 300, 10
@@ -31,7 +32,7 @@ NARROW = _Layout(width=NARROW_PX, labels=0, remarks=0, row=34)
 
 
 def forest_chart(chart: ForestChart, title: str) -> tuple[str, str]:
-    """The chart wide and narrow."""
+    """Return the wide and the narrow drawing of the chart."""
     longest = max((len(row.label) for row in chart.rows), default=0)
     wanted = math.ceil(longest * CHARACTER_PX) + LABEL_GAP_PX
     wide = replace(WIDE, labels=max(WIDE.labels, min(LABELS_MOST_PX, wanted)))
@@ -39,7 +40,7 @@ def forest_chart(chart: ForestChart, title: str) -> tuple[str, str]:
 
 
 def forest_reach(chart: ForestChart) -> float:
-    """How far the axis goes to either side of 1."""
+    """Return how far the axis extends to either side of 1."""
     ends = sorted(
         abs(end - 1)
         for row in chart.rows
@@ -52,7 +53,7 @@ def forest_reach(chart: ForestChart) -> float:
 
 
 class _Plot:
-    """One drawing: where ratios are, and the rows."""
+    """One drawing: the places of ratios, and the rows."""
 
     def __init__(self, canvas: Canvas, layout: _Layout, reach: float) -> None:
         self._canvas, self._layout, self._reach = canvas, layout, reach
@@ -65,7 +66,7 @@ class _Plot:
         return self._left + (inside + self._reach) / (2 * self._reach) * (self._right - self._left)
 
     def axis(self) -> None:
-        """Its labels: the lines are those of the rows, where they cross no text."""
+        """Draw the labels of the axis. The rows draw its lines, where these cross no text."""
         for share in self._shares:
             sign = "−" if share < 0 else "+"
             text = f"{sign}{bound(abs(share))}" if share else "no change"
@@ -102,7 +103,7 @@ class _Plot:
             self._canvas.dot((x, y), ink, 7)
 
     def _arrow(self, share: float, y: float, ink: Ink) -> None:
-        """At the edge of the axis, for what lies beyond it."""
+        """Draw an arrow at the edge of the axis for a value beyond it."""
         if abs(share) > self._reach:
             x, tip = self._x(1 + share), math.copysign(7, share)
             self._canvas.shape([(x + tip, y), (x, y - 4), (x, y + 4)], ink)

@@ -16,7 +16,7 @@ TICK_LEFT_PX, TICK_BELOW_PX = 6, 12
 ROOM = 0.08
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
-# Ticks are midnights, or hours of a day, so far apart.
+# The distances between ticks, which are midnights or hours of a day.
 STEPS_S = (
     *(hours * HOUR_S for hours in (1, 2, 3, 6, 12)),
     *(days * DAY_S for days in (1, 2, 7, 14, 30, 91, 182, 365)),
@@ -37,13 +37,16 @@ NARROW = _Layout(width=NARROW_PX, plot=200, ticks=3)
 
 
 def history_chart(chart: HistoryChart, title: str) -> tuple[str, str]:
-    """The chart wide and narrow."""
+    """Return the wide and the narrow drawing of the chart."""
     return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
 
 
 def date_ticks(first_s: float, last_s: float, most: int) -> list[tuple[float, str]]:
-    """Times from `first_s` to `last_s`, at most `most`, with what they are called: days, or hours
-    where there are few days. Seconds since 1970, in this host's time."""
+    """Return times from `first_s` to `last_s`, at most `most`, with their labels: days, or hours if
+    there are few days.
+
+    Times are seconds since 1970; labels are in this host's time zone.
+    """
     step = next((one for one in STEPS_S if (last_s - first_s) / one < most), STEPS_S[-1])
     step *= max(1, math.ceil((last_s - first_s) / step / most))
     first = datetime.fromtimestamp(first_s).astimezone()
@@ -81,7 +84,7 @@ def _drawn(chart: HistoryChart, title: str, layout: _Layout, css_class: str) -> 
 
 
 def _changes(canvas: Canvas, chart: HistoryChart, x: Scale, bottom: float) -> None:
-    """A line for each change; its number stands above it where there is room."""
+    """Draw a line for each change, with its number above it if there is room."""
     end = -math.inf
     for number, time_s in enumerate(chart.changes, start=1):
         at, half = x.px(time_s), len(str(number)) * CHARACTER_PX / 2
@@ -92,7 +95,7 @@ def _changes(canvas: Canvas, chart: HistoryChart, x: Scale, bottom: float) -> No
 
 
 def _range(values: Sequence[float], least: float) -> tuple[float, float]:
-    """From the lowest to the highest, with room, and not without length."""
+    """Return the lowest and the highest value with some room, never an empty range."""
     low, high = min(values), max(values)
     room = max((high - low) * ROOM, least or 1.0)
     return low - room, high + room

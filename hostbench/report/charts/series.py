@@ -12,18 +12,18 @@ from hostbench.report.content import Line, Panel, TimeChart
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR)
 PANEL_PX, LOWER_PX, TITLE_PX, BOTTOM_PX = 130, 62, 34, 28
 LEFT_PX, RIGHT_PX = 84, 24
-# From a panel to its title's middle, to the ends of labels on its left, and to the middle of those
-# below it.
+# Distances from a panel to its title's middle, to the ends of the labels on its left, and to the
+# middle of those below it.
 TITLE_ABOVE_PX, TICK_LEFT_PX, TICK_BELOW_PX = 16, 6, 10
-# A point a pixel of the whole axis; a denser run is drawn as its band: lowest and highest of each
-# bin.
+# One point for each pixel of the whole axis. A denser run is drawn as a band: the lowest and
+# highest value of each bin.
 POINTS_MOST = {WIDE_PX: 660, NARROW_PX: 260}
 POINTS_LEAST = 24
 MARKED_MOST = 40
 
 
 def time_chart(chart: TimeChart, title: str) -> tuple[str, str]:
-    """The chart wide and narrow."""
+    """Return the wide and the narrow drawing of the chart."""
     return _drawn(chart, title, WIDE_PX, "wide"), _drawn(chart, title, NARROW_PX, "narrow")
 
 
@@ -67,7 +67,7 @@ def _value_range(panel: Panel) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
     if panel.whole:
         return 0.0, max(1.0 if panel.unit == "1" else high, high) * 1.02
-    # Noise of a thousandth is not to look like a mountain range.
+    # Noise of a thousandth should not look like a mountain range.
     least = 0.02 * max(abs(high), abs(low)) or 1.0
     room = max(high - low, least) * 0.08
     middle, half = (low + high) / 2, max(high - low, least) / 2
@@ -86,7 +86,7 @@ def _line(canvas: Canvas, line: Line, x: Scale, y: Scale, most: int) -> None:
 
 
 def _runs(line: Line, x: Scale, y: Scale) -> Iterator[list[XY]]:
-    """The places of samples one after another, without those that have no figure."""
+    """Yield the places of consecutive samples that have a figure."""
     points = zip(line.x, line.y, strict=True)
     for is_known, run in itertools.groupby(points, key=lambda point: point[1] is not None):
         if is_known:
@@ -94,7 +94,7 @@ def _runs(line: Line, x: Scale, y: Scale) -> Iterator[list[XY]]:
 
 
 def _band(canvas: Canvas, line: Line, x: Scale, y: Scale, most: int) -> None:
-    """More samples than pixels: the lowest and highest of each bin, and its middle."""
+    """Draw more samples than pixels: the lowest and highest value of each bin, and its middle."""
     bins = [bin_ for bin_ in _bins(line, most) if bin_]
     xs = [x.px(_mean([at for at, _ in bin_])) for bin_ in bins]
     lows, highs = ([y.px(f(value for _, value in bin_)) for bin_ in bins] for f in (min, max))

@@ -12,7 +12,7 @@ LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.PAPER, Ink.WARN, Ink.TEXT)
 NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
 SHOWN = 0.9
 AXIS_PX, BOTTOM_PX, SIDE_PX = 22, 8, 66
-# As much as labels may take of the strips.
+# The most that labels may take from the strips.
 LABELS_MOST_PX, LABEL_GAP_PX = 300, 10
 
 
@@ -32,21 +32,21 @@ NARROW = _Layout(width=NARROW_PX, labels=0, row=32, group=28)
 
 
 def spread_chart(chart: SpreadChart, title: str) -> tuple[str, str]:
-    """The chart wide and narrow."""
+    """Return the wide and the narrow drawing of the chart."""
     wide = replace(WIDE, labels=_labels_px(chart))
     return _drawn(chart, title, wide, "wide"), _drawn(chart, title, NARROW, "narrow")
 
 
 def _labels_px(chart: SpreadChart) -> int:
-    """What the longest label takes."""
+    """Return the width of the longest label."""
     longest = max((len(row.label) for group in chart.groups for row in group.rows), default=0)
     wanted = math.ceil(longest * CHARACTER_PX) + 2 * LABEL_GAP_PX
     return max(WIDE.labels, min(LABELS_MOST_PX, wanted))
 
 
 def axis_range(chart: SpreadChart) -> float:
-    """Half the width of the axis, as a ratio of the median: that of most trials that count. The
-    others stand at its edge with their figure, so that one case does not press all others flat."""
+    """Return half the width of the axis, as a ratio of the median: it fits most trials that count.
+    The others are at its edge with their figure, so that one case does not compress all others."""
     distances = sorted(
         abs(point.deviation)
         for group in chart.groups
@@ -59,7 +59,7 @@ def axis_range(chart: SpreadChart) -> float:
 
 
 class _Strips:
-    """One drawing of the strips: where things are, and the things."""
+    """One drawing of the strips: places and shapes."""
 
     def __init__(self, canvas: Canvas, layout: _Layout, reach: float, bottom: float) -> None:
         self._canvas = canvas
@@ -114,7 +114,7 @@ class _Strips:
             self._canvas.line((x - 3, y + 3), (x + 3, y - 3), Ink.WARN, 1.5)
 
     def _farthest(self, deviations: list[float], y: float) -> None:
-        """How far away the farthest trials beyond the axis are, on either side."""
+        """Draw how far away the farthest trials beyond the axis are, on either side."""
         if (low := min(deviations, default=0.0)) < 0:
             self._canvas.text((self._left - 10, y), f"−{percent(-low)}", anchor="end")
         if (high := max(deviations, default=0.0)) > 0:

@@ -1,4 +1,4 @@
-"""hpcc's HPL and DGEMM over whichever BLAS is installed."""
+"""hpcc's HPL and DGEMM with the installed BLAS."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,7 @@ from hostbench.programs.tools.reading import NUMBER, expect, number
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside cpu.linpack, and beside cpu.gemm in double precision."""
+    """Return a peer for cpu.linpack, or for cpu.gemm in double precision."""
     n = params.get("n")
     if not isinstance(n, int | float) or n < 1:
         return None
@@ -21,7 +21,7 @@ def peer(workload: str, params: Params) -> Peer | None:
     return Dgemm(int(n)) if workload == "gemm" and params.get("dtype") == "fp64" else None
 
 
-# Those of our matrices.
+# The pages of our matrices.
 _PAGES = Pages(HUGE)
 
 
@@ -43,7 +43,8 @@ class BlasTest(Hpcc):
 
 
 def _other_library(library: str | None, beside: Beside) -> tuple[str, ...]:
-    """How a tool differs that computes with this library: `OpenBLAS 0.3.21 (PATH)`."""
+    """Return how a tool differs that computes with this library, such as
+    `OpenBLAS 0.3.21 (PATH)`."""
     theirs = (library or "an unknown BLAS").partition(" (")[0]
     if theirs in beside.libraries:
         return ()
@@ -51,7 +52,7 @@ def _other_library(library: str | None, beside: Beside) -> tuple[str, ...]:
 
 
 class Hpl(BlasTest):
-    """HPL with one rank a thread."""
+    """HPL with one rank for each thread."""
 
     title = "HPL"
 
@@ -98,13 +99,13 @@ class Dgemm(BlasTest):
 
 
 def dgemm_n(hpl_n: int) -> int:
-    """The size of DGEMM that one rank derives from HPL's (DGEMM/tstdgemm.c): three matrices in
-    the memory of HPL's one."""
+    """Return the size of DGEMM that one rank derives from HPL's (DGEMM/tstdgemm.c): three matrices
+    in the memory of HPL's one."""
     return int(math.sqrt(hpl_n * hpl_n // 3 + 0.25) - 0.5)
 
 
 def hpl_n_of_dgemm(n: int) -> int:
-    """The smallest size of HPL for which DGEMM has this one."""
+    """Return the smallest size of HPL for which DGEMM has this size."""
     hpl_n = math.isqrt(3 * n * (n + 1))
     while dgemm_n(hpl_n) < n:
         hpl_n += 1

@@ -1,5 +1,5 @@
-"""likwid-bench's FMA and multiply-add kernels. They load one operand an iteration from 20 kB a
-thread, within the L1 cache."""
+"""likwid-bench's FMA and multiply-add kernels. They load one operand an iteration from 20 kB for
+each thread, within the L1 cache."""
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Command, Params, Peer
@@ -8,8 +8,8 @@ from hostbench.programs.tools.reading import NUMBER, number
 
 KILOBYTES_A_THREAD = 20
 
-# By workload and isa: the kernel's name behind peakflops[_sp], its operations per element, and
-# what one element's instructions are.
+# By workload and isa: the kernel's name after peakflops[_sp], its operations per element, and the
+# instructions of one element.
 _FMA = "15 FMA"
 _KERNELS = {
     ("fma", "avx2"): ("_avx_fma", 30, _FMA),
@@ -26,8 +26,8 @@ _PRECISIONS = {"fp64": ("", 8), "fp32": ("_sp", 4)}
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """The kernel that does what the workload does; `best` counts as the widest, for the time it
-    takes."""
+    """Return the kernel that does what the workload does; for its time, `best` counts as the
+    widest."""
     isa = _WIDEST if params.get("isa") == "best" else params.get("isa")
     kernel = _KERNELS.get((workload, str(isa)))
     precision = _PRECISIONS.get(str(params.get("dtype")))

@@ -23,14 +23,14 @@ TOOL = "stress-ng"
 LOOPS_A_CALL = 65536
 _MAKESPAN = "operations_per_second_makespan"
 _SCALAR = {"fp64": ("doubleadd", "double add"), "fp32": ("floatadd", "float add")}
-# 512 bytes: eight registers of 512 bits.
+# 512 bytes, which are eight registers of 512 bits.
 _VECTOR = {"fp64": ("doublev64add", 64), "fp32": ("floatv128add", 128)}
-# The widest of their architectures, which is what stress-ng takes where it can.
+# The widest of their architectures, which stress-ng uses where it can.
 _WIDEST = ("best", "avx512", "neon")
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside cpu.clock, and beside floating-point additions."""
+    """Return a peer for cpu.clock, or for floating-point additions."""
     if workload == "clock":
         return CpuBogoOps()
     dtype, isa = str(params.get("dtype")), params.get("isa")
@@ -42,7 +42,7 @@ def peer(workload: str, params: Params) -> Peer | None:
 
 
 class StressNg(Peer):
-    """What all stressors have in common."""
+    """What all stressors share."""
 
     tool = TOOL
     package = PACKAGE
@@ -56,11 +56,11 @@ class StressNg(Peer):
         return Survey(version=found, differs=moving(beside.cpus))
 
     def options(self) -> tuple[str, ...]:
-        """What chooses the method."""
+        """Return the options that choose the method."""
         return ()
 
     def command(self, beside: Beside) -> Command:
-        # --timeout takes whole seconds: 0.5 would be 0, and 0 is forever.
+        # --timeout takes whole seconds: 0.5 would become 0, which means forever.
         options = (
             f"--{self.stressor}",
             str(beside.threads),
@@ -77,7 +77,7 @@ class StressNg(Peer):
         expect("instances", int(number(pattern, output, "dispatching hogs")), beside.threads)
 
     def bogo_operations_per_second(self, output: str) -> float:
-        """Of all instances together, in real time."""
+        """Return the rate of all instances together, in real time."""
         columns = rf" {self.stressor} +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +{NUMBER} "
         return number(columns, output, f"line of {self.stressor} bogo ops")
 
@@ -142,8 +142,8 @@ class VectorAdditions(StressNg):
         return ("--vecfp-method", self._method)
 
     def parse(self, output: str, beside: Beside) -> float:
-        # 0.15 prints no operations here. A bogo operation of one method is LOOPS_A_CALL
-        # operations on each lane in all versions.
+        # Version 0.15 prints no operations here. In all versions, a bogo operation of one method is
+        # LOOPS_A_CALL operations on each lane.
         self.check(output, beside)
         if "failed:" in output and "failed: 0" not in output:
             raise BadOutput("its own verification failed")

@@ -1,6 +1,5 @@
 """sysbench cpu: it counts how often a second it can test all numbers up to 10,000 for primality by
-trial division, which is integer division and little else, so it stands beside the clock as
-context."""
+trial division. That is almost only integer division, so it appears beside the clock as context."""
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Command, Params, Peer
@@ -9,7 +8,7 @@ from hostbench.programs.tools.sysbench import SysbenchTest
 
 
 def peer(workload: str, _params: Params) -> Peer | None:
-    """Beside cpu.clock."""
+    """Return a peer for cpu.clock."""
     return Sysbench() if workload == "clock" else None
 
 

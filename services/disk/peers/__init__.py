@@ -1,7 +1,7 @@
 """The peers of the disk subsystem: see hostbench.programs.peer.
 
 All measure in the unnamed file of our own trial, which they inherit (`Beside.scratch_fd`): none
-makes a file, and nothing of it has a name.
+creates a file, and nothing has a name.
 """
 
 from hostbench.programs.peer import Params, Peer
@@ -15,6 +15,7 @@ equivalent_command = fio.fio_command
 
 
 def peers(workload: str, params: Params) -> tuple[Peer, ...]:
-    """The peers beside `disk.<workload>` with these parameters, at most one a tool."""
+    """Return the peers beside `disk.<workload>` with these parameters, at most one for each
+    tool."""
     found = (find(workload, params) for find in _FINDERS)
     return tuple(peer for peer in found if peer is not None)

@@ -1,4 +1,4 @@
-"""What a peer has to know of the case of ours that it stands beside."""
+"""What a peer must know about our case."""
 
 import os
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from services.disk.params import RATE as REQUESTED_RATE
 GIB = 1 << 30
 PAGE_BYTES, HUGE_PAGE_BYTES = 4096, 2 << 20
 LARGE_BLOCK, SMALL_BLOCK = 1 << 20, 4096
-# The program's defaults, for a plan: what a trial ran with, it says itself.
+# The program's defaults, for a plan; a trial reports what it ran with.
 DIRECT, _FIRST_ENGINE = "direct", "io_uring"
-# What is committed is written like this in every case, so that it is no parameter there.
+# Commits are always written like this, so it is no parameter there.
 PSYNC = "psync"
 _COMMITTED = {ENGINE: PSYNC, MODE: "buffered"}
 COMMIT = "fsync_latency"
@@ -26,9 +26,9 @@ NO_FILE = "this host hands on no file of the case for it to measure in"
 
 @dataclass(frozen=True)
 class Case:
-    """Sizes are bytes, `rate` operations a second of all threads (None: closed loop), `zipf_theta`
-    is None where blocks are drawn uniformly, `total_bytes` is None where time alone ends a trial,
-    and `timed` is false where the total alone does."""
+    """Sizes are bytes. `rate` is operations a second of all threads (None: closed loop).
+    `zipf_theta` None: blocks are drawn uniformly. `total_bytes` None: only time ends a trial.
+    `timed` False: only the total ends it."""
 
     workload: str
     engine: str
@@ -49,7 +49,8 @@ class Case:
 
     @classmethod
     def of(cls, workload: str, params: Params) -> Self:
-        """The case with these parameters, resolved by a trial or as a suite has them."""
+        """Return the case with these parameters, as a trial resolved them or as a suite has
+        them."""
         if workload == COMMIT:
             params = {**params, **_COMMITTED}
         zipf = params.get("distribution") == "zipf"
@@ -81,18 +82,18 @@ class Case:
 
     @property
     def commits(self) -> bool:
-        """Whether each operation is a write and the flush behind it."""
+        """Whether each operation is a write and the flush after it."""
         return self.workload == COMMIT
 
     @property
     def reads(self) -> bool:
-        """Whether some operations read."""
+        """Whether at least some operations read."""
         mixed = self.workload.endswith("_rw") and self.read_share > 0
         return mixed or self.workload.endswith("_read")
 
     @property
     def direct(self) -> bool:
-        """Whether it goes past the page cache."""
+        """Whether it bypasses the page cache."""
         return self.cache_mode.startswith("direct")
 
     @property
@@ -102,7 +103,8 @@ class Case:
 
     @property
     def span_bytes(self) -> int:
-        """What one thread goes over: its part of the file, or the whole of it; whole blocks."""
+        """The bytes that one thread covers: its part of the file, or the whole file, in whole
+        blocks."""
         blocks = self.file_bytes // self.block_bytes
         if self.sequential:
             blocks //= self.threads
@@ -110,25 +112,27 @@ class Case:
 
     @property
     def covered_bytes(self) -> int:
-        """What all threads go over, from the beginning of the file."""
+        """The bytes that all threads cover, from the beginning of the file."""
         return self.span_bytes * (self.threads if self.sequential else 1)
 
     @property
     def pages(self) -> Pages:
-        """The pages of a thread's buffers: huge ones where they fill half of one (engine.h)."""
+        """The pages of a thread's buffers: huge pages if the buffers fill at least half of one
+        (engine.h)."""
         buffer_bytes = -(-self.block_bytes // PAGE_BYTES) * PAGE_BYTES * self.depth
         return Pages(SMALL if buffer_bytes < HUGE_PAGE_BYTES / 2 else HUGE)
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether it has one operation under way, direct, in a closed loop: what small tools do."""
+        """Whether it has a single operation in flight, direct, in a closed loop, like small
+        tools."""
         alone = self.threads == 1 and self.depth == 1
         return alone and self.cache_mode == DIRECT and self.rate is None and not self.verify
 
 
 def beside_plain_reads(case: Case) -> tuple[str, ...]:
-    """How a tool differs that reads by read(2) or pread(2) into a small buffer of its own, to which
-    the C library gives no huge page."""
+    """Return how a tool differs that uses read(2) or pread(2) with a small buffer of its own, to
+    which the C library gives no huge page."""
     differs = []
     if case.engine != PSYNC:
         differs.append(f"reads by system calls; ours by {case.engine}")
@@ -138,8 +142,8 @@ def beside_plain_reads(case: Case) -> tuple[str, ...]:
 
 
 def lacks_file(case: Case, beside: Beside) -> str | None:
-    """Why a tool has nothing to measure in; None: it has a file that a trial of ours has filled. It
-    reads past the end of a shorter one, or makes it longer."""
+    """Return why a tool has nothing to measure in, or None: it has a file that a trial of ours has
+    filled. In a shorter file it would read past the end, or extend it."""
     if beside.scratch_fd is None:
         return NO_FILE
     try:
@@ -150,12 +154,12 @@ def lacks_file(case: Case, beside: Beside) -> str | None:
 
 
 def scratch_file(beside: Beside) -> str:
-    """The name under which a tool that inherits our unnamed file opens it."""
+    """Return the name under which a tool that inherits our unnamed file can open it."""
     assert beside.scratch_fd is not None, "asked of a peer whose survey found no file"
     return f"/proc/self/fd/{beside.scratch_fd}"
 
 
 def _number(params: Params, name: str, default: float) -> float:
-    """A number that is given; `default` where it is left to the program."""
+    """Return a given number, or `default` if it is left to the program."""
     value = params.get(name)
     return value if isinstance(value, int | float) else default

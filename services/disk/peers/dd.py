@@ -1,7 +1,7 @@
-"""dd: what people type first. It reads the file once from its beginning, with one read at a time.
+"""dd: what people try first. It reads the file once from its beginning, one read at a time.
 
-It stands beside reads only. What it could write at the speed of a disk are zeros, which some disks
-and file systems do not store, and which it would leave in the file for the trials after it.
+It only runs beside reads. At the speed of a disk it could only write zeros, which some disks and
+file systems do not store, and which would stay in the file for later trials.
 """
 
 from hostbench.model.trial import Beside
@@ -15,13 +15,13 @@ TOOL = "dd"
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside disk.seq_read of one thread, depth 1, past the page cache."""
+    """Return a peer for disk.seq_read of one thread, depth 1, past the page cache."""
     case = Case.of(workload, params)
     return Dd(case) if workload == "seq_read" and case.one_at_a_time else None
 
 
 class Dd(Peer):
-    """One run, once through the file at the most."""
+    """One run, at most once through the file."""
 
     tool = TOOL
     package = PACKAGE
@@ -59,6 +59,7 @@ class Dd(Peer):
         return copied / number(r"^\d+ bytes .*copied, " + NUMBER + " s, ", output, "seconds")
 
     def _blocks(self, beside: Beside) -> int:
-        """As many as we read, if it is as fast, but no more than there are."""
+        """Return as many blocks as we would read in its time if it is as fast, but not more than
+        there are."""
         wanted = round(beside.rate * beside.elapsed_s / self._case.block_bytes)
         return max(1, min(wanted, self._case.span_bytes // self._case.block_bytes))

@@ -1,8 +1,8 @@
-"""fio: what a disk's figure is held against. It runs in the file of our own trial, with the same
-engine, blocks, depth, threads and cache mode, and so for the same quantity.
+"""fio: the tool that a disk's figure is compared with. It runs in the file of our own trial, with
+the same engine, blocks, depth, threads and cache mode, so it measures the same quantity.
 
-Like ours it submits one operation at a time (iodepth_batch is 1) and takes every block once before
-any twice (its random map). Its buffers have pages of the size of ours.
+Like ours, it submits one operation at a time (iodepth_batch is 1) and uses every block once before
+any twice (its random map). Its buffers have pages of the same size as ours.
 """
 
 import shlex
@@ -45,14 +45,14 @@ _FILE = "FILE"
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside whatever it can do as we do."""
+    """Return a peer for every case that fio can do as we do."""
     case = Case.of(workload, params)
     return Fio(case) if _has_equal(case) else None
 
 
 def fio_command(workload: str, params: Params) -> str | None:
-    """The command line of fio for the same measurement in a FILE of one's own, to be shown beside
-    a case; None where fio has no equal of it."""
+    """Return the command line of fio for the same measurement in the user's own FILE, shown beside
+    a case; None if fio has no equivalent."""
     case = Case.of(workload, params)
     if not _has_equal(case):
         return None
@@ -61,7 +61,7 @@ def fio_command(workload: str, params: Params) -> str | None:
 
 
 def options(case: Case, filename: str) -> tuple[str, ...]:
-    """What it is to do, without how long and how to report it."""
+    """Return what fio does, without how long and how it reports."""
     direction = _DIRECTIONS[case.workload]
     found = {
         "name": case.workload,
@@ -85,18 +85,18 @@ def options(case: Case, filename: str) -> tuple[str, ...]:
     if case.compressible > 0:
         found["buffer_compress_percentage"] = str(round(case.compressible * 100))
     if case.pages.requested == HUGE:
-        # Of buffers that begin anywhere the first and the last page would be small ones, and the C
-        # library asks for huge ones in blocks of 2 MiB and more.
+        # In buffers that begin anywhere, the first and the last page would be small ones, and the C
+        # library requests huge pages in blocks of 2 MiB and more.
         found["iomem_align"] = str(HUGE_PAGE_BYTES)
     found |= _durability(case)
     if case.engine == "io_uring_fixed":
         found["fixedbufs"] = "1"
-    # Threads, as ours are; other blocks with every run, as a cache further down keeps the last.
+    # Threads, like ours; other blocks in every run, because a lower cache keeps the last ones.
     return (*(f"--{name}={value}" for name, value in found.items()), "--thread", "--randrepeat=0")
 
 
 def _durability(case: Case) -> dict[str, str]:
-    """How writes reach the disk."""
+    """Return how writes reach the disk."""
     if case.commits:
         return {"fdatasync": "1"}
     if case.synced:
@@ -104,14 +104,17 @@ def _durability(case: Case) -> dict[str, str]:
     return {"end_fsync": "1"} if case.cache_mode.endswith("+fsync_end") else {}
 
 
-# Latencies from before the submission, which is where ours begin.
+# Latencies from before the submission, as ours.
 _LATENCIES = ("--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0")
 
 
 def until(case: Case, elapsed_s: float) -> tuple[str, ...]:
-    """When it ends, as our case does: after this time, with its work done, or at the first of
-    both. A ramp would fill the page cache: only past it is there one, and where every write is
-    flushed and nothing read."""
+    """Return when it ends, like our case: after this time, with its work done, or at the first of
+    both.
+
+    A ramp would fill the page cache, so it is only used past the cache, and where every write is
+    flushed and nothing is read.
+    """
     if case.total_bytes is not None:
         runtime = (f"--runtime={_milliseconds(elapsed_s)}",) if case.timed else ()
         return (f"--io_size={case.total_bytes // case.threads}", *runtime)
@@ -126,8 +129,8 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _has_equal(case: Case) -> bool:
-    """Whether fio can do it. It checks blocks of its own making only, its mmap engine knows no
-    flush for each write, and it mixes in whole percents."""
+    """Whether fio can do it. It only checks blocks of its own making, its mmap engine has no flush
+    for each write, and it mixes in whole percents."""
     return (
         case.workload in _DIRECTIONS
         and case.engine in _ENGINES
@@ -146,7 +149,7 @@ class Fio(Peer):
 
     tool = TOOL
     package = PACKAGE
-    # It looks every quarter of a second whether its jobs have ended.
+    # It checks every quarter of a second whether its jobs have ended.
     overhead_s = 0.5
     kernel_works = True
 
@@ -156,7 +159,7 @@ class Fio(Peer):
         self.unit, self.metric, quantity = _quantity(case)
         self.measures = f"{quantity}, whole run, in the file of our trial with as many threads"
         if case.rate is not None:
-            # How much is done is given; how long it takes is counted from the submission there.
+            # The amount of work is given; fio counts the time from the submission.
             self.metric = None
 
     def trial_time_s(self, elapsed_s: float) -> float:
@@ -174,7 +177,7 @@ class Fio(Peer):
 
     def command(self, beside: Beside) -> Command:
         requested = options(self._case, scratch_file(beside))
-        # It neither makes nor extends a file: ours is there, and as large as it is to be.
+        # It neither creates nor extends a file: ours exists and has its final size.
         requested += (*until(self._case, beside.elapsed_s), "--allow_file_create=0")
         report = (*_LATENCIES, "--output-format=json")
         arguments = on_cpus(beside.cpus, TOOL, *requested, *report, *_placed(beside))
@@ -201,7 +204,8 @@ class Fio(Peer):
 
 
 def _placed(beside: Beside) -> tuple[str, ...]:
-    """Each of its jobs on a CPU of its own, in turn, as our threads are."""
+    """Return the options that place each of its jobs on a CPU of its own, in turn, like our
+    threads."""
     if beside.threads == 1:
         return ()
     cpus = ",".join(str(cpu) for cpu in sorted(set(beside.cpus)))
@@ -209,7 +213,7 @@ def _placed(beside: Beside) -> tuple[str, ...]:
 
 
 def _quantity(case: Case) -> tuple[str, str, str]:
-    """Unit, metric of ours and a sentence's beginning."""
+    """Return the unit, our metric, and the beginning of a sentence."""
     if case.commits:
         return "s", COMMIT_TIME, "median time of a write and median time of its fdatasync, added"
     if case.sequential:
@@ -218,7 +222,8 @@ def _quantity(case: Case) -> tuple[str, str, str]:
 
 
 def _commit_time_s(report: Report) -> float:
-    """fio tells of writes and flushes apart; a buffered write takes next to nothing of the two."""
+    """Return the time of a commit. fio reports writes and flushes separately; a buffered write
+    takes almost nothing of it."""
     write_s, sync_s = report.write.latency_p50_s, report.sync.latency_p50_s
     if write_s is None or sync_s is None:
         raise BadOutput("no percentiles of writes and of sync in its output")

@@ -1,4 +1,4 @@
-"""What fio 3 prints with --output-format=json, of one group of jobs."""
+"""The output of fio 3 with --output-format=json, for one group of jobs."""
 
 import json
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ MEDIAN, P99 = "50.000000", "99.000000"
 
 @dataclass(frozen=True)
 class Direction:
-    """Reads, writes or flushes, all that were completed after the ramp: what they moved, and
-    latencies in seconds from before the submission to the completion, None of no operation.
+    """Reads, writes or flushes that were completed after the ramp: the bytes they moved, and
+    latencies in seconds from before the submission to the completion; None without an operation.
 
-    fio's own `iops` and `total_ios` count what was submitted after the ramp. Of a deep queue of
-    large blocks that is a tenth less than what was completed in that time.
+    fio's own `iops` and `total_ios` count what was submitted after the ramp. With a deep queue of
+    large blocks, that is a tenth less than what was completed in that time.
     """
 
     operations: int
@@ -29,12 +29,13 @@ class Direction:
 
     @classmethod
     def of(cls, printed: Mapping[str, Any]) -> Self:
-        """Raise KeyError, TypeError and ValueError where `printed` is not of fio's JSON."""
+        """Return the direction from fio's JSON. Raise KeyError, TypeError or ValueError if
+        `printed` is not that."""
         latency = printed["lat_ns"]
         percentiles = latency.get("percentile", {})
         return cls(
             operations=int(latency["N"]),
-            # Flushes have neither.
+            # Flushes have neither of these.
             bytes=int(printed.get("io_bytes", 0)),
             bytes_per_second=float(printed.get("bw_bytes", 0.0)),
             latency_p50_s=_seconds(percentiles.get(MEDIAN)),
@@ -43,7 +44,7 @@ class Direction:
 
     @property
     def operations_per_second(self) -> float:
-        """Of operations of one size."""
+        """The rate of operations of one size."""
         return self.bytes_per_second * self.operations / self.bytes if self.bytes else 0.0
 
 
@@ -73,7 +74,7 @@ class Report:
         return self.read.bytes_per_second + self.write.bytes_per_second
 
     def check(self, requested: Mapping[str, str]) -> None:
-        """Raise BadOutput unless fio took these options and moved blocks of that size."""
+        """Raise BadOutput unless fio used these options and moved blocks of that size."""
         for name, value in requested.items():
             expect(name, self.options.get(name), value)
         if self.operations == 0:
@@ -83,7 +84,8 @@ class Report:
 
 
 def read_report(output: str) -> Report:
-    """The report among what fio printed on standard output and standard error. Raise BadOutput."""
+    """Return the report in what fio printed on standard output and standard error. Raise
+    BadOutput."""
     begin = output.find("\n{") + 1 if not output.startswith("{") else 0
     if not output.startswith("{", begin):
         raise BadOutput("no JSON in its output")
@@ -97,7 +99,7 @@ def read_report(output: str) -> Report:
             read=Direction.of(job["read"]),
             write=Direction.of(job["write"]),
             sync=Direction.of(job["sync"]),
-            # Percentages of the sum of the jobs' run times, in milliseconds.
+            # In percent of the sum of the jobs' run times, which are in milliseconds.
             cpu_s=busy_ratio * float(job["job_runtime"]) * 1e-3,
             options={**printed.get("global options", {}), **job["job options"]},
         )

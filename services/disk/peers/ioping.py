@@ -1,4 +1,4 @@
-"""ioping: how long one small read takes, one after the other, as ping(8) has it for hosts."""
+"""ioping: the time of small reads, one after the other, like ping(8) for hosts."""
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
@@ -17,7 +17,7 @@ TOOL = "ioping"
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside disk.rand_read of one thread, depth 1, past the page cache, uniform."""
+    """Return a peer for disk.rand_read of one thread, depth 1, past the page cache, uniform."""
     case = Case.of(workload, params)
     fits = workload == "rand_read" and case.one_at_a_time and case.zipf_theta is None
     return Ioping(case) if fits else None
@@ -49,7 +49,7 @@ class Ioping(Peer):
     def command(self, beside: Beside) -> Command:
         options = (
             "-D",
-            # Figures alone, in a line.
+            # Only figures, on one line.
             "-B",
             "-i", "0",
             "-w", f"{max(1, round(beside.elapsed_s * 1000))}ms",
@@ -60,7 +60,8 @@ class Ioping(Peer):
         return Command(Pages(SMALL).command(on_cpus(beside.cpus, TOOL, *options)))
 
     def parse(self, output: str, beside: Beside) -> float:
-        # Requests, their time in ns, per second, bytes per second, and in ns least, mean, most.
+        # Requests, their time in ns, requests per second, bytes per second, and the least, mean and
+        # longest time in ns.
         line = rf"^(\d+) (\d+) (\d+) {NUMBER} (\d+) (\d+) (\d+) "
         found = match(line, output, "statistics")
         requests, time_ns, bytes_per_second = int(found[1]), int(found[2]), float(found[4])

@@ -1,8 +1,8 @@
 """sysbench fileio: random reads, one at a time in each thread.
 
-It wants its files where it runs and under its own names, so a link there leads to ours. It stands
-beside reads only: what it writes are zeros (its buffers are cleared once), which some disks and
-file systems do not store, and which it would leave in the file for the trials after it.
+It requires its files in its own directory and under its own names, so a link there leads to ours.
+It only runs beside reads: it writes zeros (its buffers are cleared once), which some disks and file
+systems do not store, and which would stay in the file for later trials.
 """
 
 from hostbench.model.trial import Beside
@@ -26,7 +26,8 @@ _FILE = "test_file.0"
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside disk.rand_read past the page cache, uniform, whose threads have one read under way."""
+    """Return a peer for disk.rand_read past the page cache, uniform, with one read in flight for
+    each thread."""
     case = Case.of(workload, params)
     plain = case.rate is None and case.zipf_theta is None and not case.verify
     fits = case.depth == 1 and case.cache_mode == DIRECT and plain
@@ -65,7 +66,7 @@ class RandomRead(SysbenchTest):
             "--file-test-mode=rndrd",
             "--file-io-mode=sync",
             "--file-extra-flags=direct",
-            # By default it draws some blocks far more often than others.
+            # By default, it draws some blocks far more often than others.
             "--rand-type=uniform",
         )
         return Command(Pages(SMALL).command(arguments), links={_FILE: scratch_file(beside)})

@@ -1,4 +1,4 @@
-"""What the report says of disks: throughput, operations a second, latency, commits, evidence."""
+"""The report on disks: throughput, operations a second, latency, commits, evidence."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ SMALL_BLOCK = 4096
 
 
 def _place(host: HostInventory) -> Iterator[Paragraph]:
-    """What the file lay on, as far as it is known."""
+    """Yield what the file lay on, as far as it is known."""
     scratch = host.scratch
     if scratch is None:
         return
@@ -80,7 +80,7 @@ def _of(cases: Sequence[CaseResult], names: Sequence[str]) -> list[CaseResult]:
 
 
 def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """What a later program may add."""
+    """Yield tables of workloads that a later program may add."""
     known = (*SEQUENTIAL, *RANDOM, COMMITS)
     rest = [case for case in cases if name_of(case) not in known]
     for workload, found in by_workload(rest).items():
@@ -91,8 +91,8 @@ def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def _headline(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    """Of each workload the best case that is the disk's own figure; of random access in blocks of
-    4 KiB, and besides what one operation at a time reaches."""
+    """Return, for each workload, the best case that is the disk's own figure. For random access
+    these are cases with blocks of 4 KiB, and in addition the best with one operation at a time."""
     random = preferred(_of(cases, RANDOM), lambda case: number(case, BLOCK) == SMALL_BLOCK)
     found = (
         *best_of_each(_uncached(_of(cases, SEQUENTIAL))),

@@ -1,28 +1,29 @@
-"""Whether the device behaves like an SSD or like a spinning disk, from what its reads cost.
+"""Whether the device behaves like an SSD or like a spinning disk, from the time of its reads.
 
-Not from `rotational` in sysfs: a virtual disk has there what was configured. Two cases of the
-document are held against one another: random and sequential reads of one small block at a time
-(one thread, queue depth 1, direct, same block), nothing else different.
+`rotational` in sysfs does not show it: for a virtual disk, it has what was configured. Two cases of
+the document are compared: random and sequential reads of one small block at a time (one thread,
+queue depth 1, direct, same block) that differ in nothing else.
 
-A head must move and the platter turn before a random block can be read. Half a turn is 2.0 ms at
-15,000 turns a minute, the fastest there were (3.0 ms at 10,000, 4.2 ms at 7,200), and the seek
-comes on top, be it to the next track. So:
+Before a random block can be read, a head must move and the platter turn. Half a turn takes 2.0 ms
+at 15,000 turns a minute, the fastest that existed (3.0 ms at 10,000, 4.2 ms at 7,200). The seek
+comes in addition, even to the next track. So:
 
-- *spinning disk*: the median random read takes SPINNING_LEAST_S (2 ms) or more, and SEEK_RATIO (4)
-  times a sequential one or more: the next block is in the drive's own buffer by the time it is
-  asked for. Where both are slow alike it is something else, a network or a throttle.
+- *spinning disk*: the median random read takes at least SPINNING_LEAST_S (2 ms), and at least
+  SEEK_RATIO (4) times a sequential one, whose next block is already in the drive's buffer. If both
+  are equally slow, the cause is something else, a network or a throttle.
 - *SSD*: the median takes less than FLASH_MOST_S (1 ms: half of the least half turn, and above what
-  a busy flash or network volume takes), the 99th percentile less than SPINNING_LEAST_S, so that not
-  even one read in a hundred waited for a head behind a cache, and FLASH_RATIO (1.3) times a
-  sequential read or more. The last tells flash from memory: a cache that holds the file answers
-  both alike, within a few percent, while a sequential read of flash mostly finds its page open
-  (a page of 4 to 16 KiB holds several blocks) or read ahead.
-- *cannot tell*: all else. A cache of a hypervisor, of a controller or of the drive may serve a file
-  that was just written, and what it hides nobody sees; an SSD that answers both alike is not called
-  one.
+  a busy flash or network volume takes). The 99th percentile is below SPINNING_LEAST_S, so that not
+  even one read in a hundred waited for a head behind a cache. And the median is at least
+  FLASH_RATIO (1.3) times a sequential read. This last condition distinguishes flash from memory: a
+  cache that holds the file answers both in the same time, within a few percent, while a sequential
+  read of flash mostly finds its page open (a page of 4 to 16 KiB holds several blocks) or read
+  ahead.
+- *cannot tell*: everything else. A cache of a hypervisor, of a controller or of the drive may serve
+  a file that was just written, and hides the device. An SSD that answers both in the same time is
+  not called one.
 
-Only reads: most devices take writes into a cache. Figures that are disturbed or came from the page
-cache decide nothing.
+Only reads count, because most devices take writes into a cache. Figures that are disturbed or came
+from the page cache decide nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ SPINNING_LEAST_S = 2e-3
 SEEK_RATIO = 4.0
 FLASH_MOST_S = 1e-3
 FLASH_RATIO = 1.3
-# Above it a sequential read is several requests, and its time that of the transfer.
+# With larger blocks, a sequential read is several requests, and its time is that of the transfer.
 BLOCK_MOST = 16 * 1024
 DEVICE_READ_LEAST = 0.95
 READS = ("rand_read", "seq_read")
@@ -58,7 +59,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Behaviour:
-    """The conclusion, why, and the two cases that it rests on; no cases: there are none."""
+    """The conclusion, its reason, and the two cases behind it; None without such cases."""
 
     kind: Kind
     why: str
@@ -66,7 +67,7 @@ class Behaviour:
 
 
 def behaviour_part(cases: Sequence[CaseResult]) -> Part:
-    """What the section says of it; nothing where nothing was read from a disk."""
+    """Return the section's part on it; empty if nothing was read from a disk."""
     title = "What kind of device it behaves like"
     if not any(name_of(case) in READS for case in cases):
         return Part(title, ())
@@ -87,7 +88,7 @@ RULE = Paragraph(
 
 
 def behaviour(cases: Sequence[CaseResult]) -> Behaviour:
-    """The conclusion from these cases."""
+    """Return the conclusion from these cases."""
     pair = next(_pairs(cases), None)
     if pair is None:
         return Behaviour(
@@ -104,7 +105,7 @@ def behaviour(cases: Sequence[CaseResult]) -> Behaviour:
 
 
 def _pairs(cases: Sequence[CaseResult]) -> Iterator[tuple[CaseResult, CaseResult]]:
-    """Random and sequential reads that differ in nothing else, the smallest blocks first."""
+    """Yield random and sequential reads that differ in nothing else, the smallest blocks first."""
     random, sequential = (
         sorted(
             (case for case in cases if name_of(case) == name and _is_one_at_a_time(case)),
@@ -131,7 +132,7 @@ def _is_one_at_a_time(case: CaseResult) -> bool:
 
 
 def _doubt(case: CaseResult) -> str | None:
-    """Why a figure decides nothing; None where it may."""
+    """Return why a figure decides nothing, or None if it may."""
     from_device = median(case, "device_read_ratio")
     if case.verdict not in (Verdict.CLEAN, Verdict.NOISY):
         return f"{case.title} is {case.verdict or 'not finished'}"

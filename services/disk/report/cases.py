@@ -1,4 +1,4 @@
-"""A case as all parts of the disk's section see it: its parameters and what they are called."""
+"""A case as all parts of the disk's section see it: its parameters and their names."""
 
 from hostbench.model.result import CaseResult
 from hostbench.report.cases import median, number, warned
@@ -14,12 +14,12 @@ SAMPLED = "sampled"
 
 
 def is_cached(case: CaseResult) -> bool:
-    """Whether memory, and not the disk alone, is what the figure tells of."""
+    """Whether the figure is that of memory, and not of the disk alone."""
     return bool(warned(case) & {PAGE_CACHE_MEASURED, CACHE_CONTAMINATED})
 
 
 def moved_bytes(case: CaseResult) -> float | None:
-    """What a trial moved in its timed region: in the unit of what the figure counts."""
+    """Return the bytes that a trial moved in its timed region, as its figure counts them."""
     bytes_moved = median(case, "work_bytes")
     operations, block = median(case, "work_operations"), number(case, BLOCK)
     if bytes_moved is not None or operations is None or block is None:

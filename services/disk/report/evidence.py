@@ -1,5 +1,5 @@
-"""Whether figures are the disk's: what the kernel saw of each case, in which mode it really ran,
-and the fio command that asks for the same."""
+"""Whether figures are the disk's: what the kernel saw of each case, the mode in which it really
+ran, and the equivalent fio command."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -47,7 +47,7 @@ EVIDENCE = Paragraph(
 )
 Row = Callable[[CaseResult], tuple[Text, ...]]
 
-# What these mean for the figure.
+# What these warnings mean for the figure.
 MEANINGS = {
     CACHE_CONTAMINATED: "read from the page cache what was to come from the device: not the "
     "disk's figure",
@@ -59,12 +59,12 @@ MEANINGS = {
 
 
 def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
-    """What must be known before the figures are read, the gravest first."""
+    """Yield what a reader must know before the figures, the most serious first."""
     yield from caution_blocks(cases, MEANINGS)
 
 
 def evidence_part(cases: Sequence[CaseResult], *, of: int) -> Part:
-    """The part; it has no blocks where no case has a figure."""
+    """Return the part; it has no blocks if no case has a figure."""
     measured = [case for case in cases if primary(case)]
     blocks: tuple[Block, ...] = ()
     if measured:
@@ -114,7 +114,7 @@ def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
 
 
 def _caution(case: CaseResult, code: str) -> str:
-    """What the program warned of, in a few words."""
+    """Return the program's warning in a few words."""
     words = code.replace("_", " ")
     moved, requested = moved_bytes(case), number(case, TOTAL)
     if code != SAMPLED or moved is None or requested is None:
@@ -152,8 +152,8 @@ _BYTES = (
 
 
 def _bytes(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """What was moved by all trials of a case together; shares and times of one are medians. Range
-    and slope are those of the steady state."""
+    """Yield what all trials of a case moved together; shares and times of one trial are medians.
+    Range and slope belong to the steady state."""
     columns_used = [one for one in _BYTES if row_of(cases, one[0])]
 
     def row(case: CaseResult) -> tuple[Text, ...]:
@@ -166,7 +166,7 @@ def _bytes(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def _commands(cases: Sequence[CaseResult]) -> Fold:
-    """The same case for fio; nothing runs from here."""
+    """Return the same cases as fio commands; nothing runs from here."""
     columns = (Column("case"), Column("command"))
 
     def row(case: CaseResult) -> tuple[Text, ...]:

@@ -46,8 +46,8 @@ TIME = CurveAxis("time of an operation", "s", logarithmic=True)
 def percentiles(
     cases: Sequence[CaseResult], headline: Sequence[CaseResult], *, of: int
 ) -> Iterator[Block]:
-    """The part about reads and writes. `headline`: the cases that are drawn where all would be
-    too many."""
+    """Yield the part about reads and writes. `headline`: the cases to draw if all would be too
+    many."""
     timed = [case for case in cases if has_percentiles(case)]
     if not timed:
         return
@@ -59,7 +59,7 @@ def percentiles(
 
 
 def commits(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about commits."""
+    """Yield the part about commits."""
     if not cases:
         return
     yield COMMITS
@@ -84,7 +84,7 @@ def _table(cases: Sequence[CaseResult]) -> Table:
 
 
 def _rows(case: CaseResult) -> Iterator[tuple[Text, ...]]:
-    """All operations; and of a mix its reads and its writes."""
+    """Yield all operations; for a mix also its reads and its writes."""
     yield (label(case), _loop(case), *cells(case))
     for stream in STREAMS:
         if percentile_metric("p50", stream) in case.metrics:

@@ -1,5 +1,5 @@
 """What the naive figures leave out: that the file was in memory, and what the disk still had to do
-when their clock was stopped."""
+when their clock stopped."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +25,8 @@ _COLUMNS = (
 
 
 def naive_evidence(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """A row for each case of the disk's own that has a figure; nothing where there is none."""
+    """Yield a row for each of the disk's naive cases that has a figure; nothing if there is
+    none."""
     measured = [case for case in cases if primary(case) and name_of(case) in NAIVE]
     if not measured:
         return

@@ -1,4 +1,5 @@
-"""Rates of sequential and of random access: curves over what a suite swept, bars of all else."""
+"""Rates of sequential and of random access: curves over what a suite swept, bars for the other
+cases."""
 
 from collections.abc import Iterator, Sequence
 
@@ -41,7 +42,7 @@ HOW = Sweeps((Sweep(BLOCK), Sweep(DEPTH), Sweep(THREADS)), CURVES, laid_out(BARS
 
 
 def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about sequential access."""
+    """Yield the part about sequential access."""
     if not cases:
         return
     yield THROUGHPUT
@@ -51,7 +52,7 @@ def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def operations(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about random access."""
+    """Yield the part about random access."""
     if not cases:
         return
     yield OPERATIONS
@@ -62,7 +63,8 @@ def operations(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def disk_charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
-    """What the page cache gave has charts of its own: beside it, a disk's figures lie flat."""
+    """Yield the charts. Figures of the page cache have charts of their own, which would otherwise
+    compress the disk's figures."""
     cached = [case for case in cases if is_cached(case)]
     uncached = [case for case in cases if not is_cached(case)]
     yield from sweep_charts(uncached, HOW, title, y)
@@ -79,7 +81,7 @@ _RATES = (
 
 
 def _rates(cases: Sequence[CaseResult], caption: str, *, of: int) -> Iterator[Block]:
-    """The same work in operations and in bytes, what of it were reads, and what it cost."""
+    """Yield the same work in operations and in bytes, the share of reads, and its cost."""
     rates = [(metric, title) for metric, title in _RATES if row_of(cases, metric)]
     groups = tuple(
         RowGroup(workload, rows)

@@ -10,6 +10,6 @@ TOOLS = tuple(PACKAGES)
 
 
 def peers(workload: str, params: Params) -> tuple[Peer, ...]:
-    """The peers beside `mem.<workload>` with these parameters, at most one a tool."""
+    """Return the peers beside `mem.<workload>` with these parameters, at most one for each tool."""
     found = (find(workload, params) for find in _FINDERS)
     return tuple(peer for peer in found if peer is not None)

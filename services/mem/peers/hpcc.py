@@ -1,7 +1,7 @@
-"""hpcc's STREAM: compiled C with plain stores, one rank a thread, all at once (StarSTREAM).
+"""hpcc's STREAM: compiled C with plain stores, one rank for each thread, all at once (StarSTREAM).
 
 Its arrays are as large as HPL's matrix: three in the memory of one. It prints the best of nine
-passes by the slowest rank, so with the number of ranks it is what STREAM prints.
+passes of the slowest rank; multiplied by the number of ranks, that is what STREAM prints.
 """
 
 import math
@@ -18,7 +18,7 @@ _KERNELS = {"copy": "Copy", "scale": "Scale", "add": "Add", "triad": "Triad"}
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside STREAM's four."""
+    """Return a peer for STREAM's four kernels."""
     case = Case.of(params)
     fits = workload in _KERNELS and case.plain_passes
     return Stream(_KERNELS[workload], case) if fits else None

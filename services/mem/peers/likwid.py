@@ -12,8 +12,8 @@ from hostbench.programs.tools.reading import NUMBER, expect_about, number
 from services.mem.params import STORE
 from services.mem.peers.case import MAKESPAN, NON_TEMPORAL, PLAIN, Case
 
-# A kernel's name by workload, and what its passes do. Its `triad` has four arrays; STREAM's is
-# its `stream`. It has none for scale and add.
+# A kernel's name by workload, and what its passes do. Its `triad` has four arrays; STREAM's triad
+# is its `stream`. It has no kernels for scale and add.
 _KERNELS = {
     "read": ("load", "loads"),
     "write": ("store", "stores"),
@@ -22,18 +22,18 @@ _KERNELS = {
 }
 _SUFFIXES = {"scalar": "", "sse2": "_sse", "avx2": "_avx", "avx512": "_avx512", "neon": "_neon"}
 _WIDEST = "avx512"
-# Which kernels with these suffixes exist at all, beyond those of x86.
+# The kernels that exist with these suffixes, apart from x86.
 _NEON = ("load", "store")
-# What a page of a new array and ten passes take at the least, for estimates.
+# The least time of touching a new array and of ten passes, for estimates.
 _TOUCH_S_A_BYTE, _PASS_S_A_BYTE = 1e-9, 2e-10
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """The kernel that does what the workload does.
+    """Return the kernel that does what the workload does.
 
-    `best` counts as the widest and as non-temporal, where the choice is not known yet: a
-    trial says what it chose, and then the kernel is that one. memcpy and memset (`libc`) choose
-    by size, and stand beside non-temporal stores.
+    `best` counts as the widest and as non-temporal while the choice is unknown; a trial reports its
+    choice, and then the kernel is that one. memcpy and memset (`libc`) choose by size, and are
+    compared with non-temporal stores.
     """
     case = Case.of(params)
     isa = _WIDEST if params.get("isa") in ("best", None) else str(params.get("isa"))
@@ -76,7 +76,7 @@ class Likwid(LikwidBench):
         return self._case.pages.with_conditions(found, ask)
 
     def command(self, beside: Beside) -> Command:
-        # A kilobyte is 1000 bytes here.
+        # A kilobyte has 1000 bytes here.
         kilobytes = max(1, round(self._case.size_bytes / 1000))
         arguments = self.repeated(kilobytes, kilobytes * 1000, beside)
         return Command(self._case.pages.command(arguments))

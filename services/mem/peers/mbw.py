@@ -1,5 +1,5 @@
 """mbw: memcpy of one large array to another, in one thread. It counts a copied byte once; STREAM,
-and so we, count it twice, read and written."""
+and so we, count it twice, as read and as written."""
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
@@ -11,12 +11,12 @@ PACKAGE = "mbw"
 TOOL = "mbw"
 RUNS_LEAST = 3
 MIB = 1 << 20
-# What filling its two arrays takes, word by word.
+# The time to fill its two arrays word by word.
 _FILL_S_A_BYTE = 1e-9
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside mem.copy, and beside mem.read_write, which is memcpy too, block by block."""
+    """Return a peer for mem.copy, or for mem.read_write, which is also memcpy, block by block."""
     case = Case.of(params)
     if params.get(THREADS) not in (1, None) or params.get(PATTERN) == RANDOM:
         return None
@@ -35,20 +35,20 @@ class Mbw(Peer):
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        # Two arrays, in whole MiB.
+        # Two arrays, each in whole MiB.
         self._mebibytes = max(1, round(case.size_bytes / 2 / MIB))
         self.measures = (
             "bytes read and written per second by memcpy of the C library, mean of its runs, each "
             f"one call for {self._mebibytes} MiB"
         )
-        # Of small blocks, memcpy is another: it chooses by size what to do.
+        # For small blocks, memcpy is another function: it chooses by size.
         self.metric = MAKESPAN if case.plain_passes else None
 
     def trial_time_s(self, elapsed_s: float) -> float:
         return elapsed_s + self._case.size_bytes * _FILL_S_A_BYTE + self.overhead_s
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        # It does not tell its version.
+        # It does not report its version.
         package_version = ask(("dpkg-query", "--show", "--showformat", "${Version}", TOOL)).strip()
         unsupported = None
         if beside.threads > 1:

@@ -1,8 +1,8 @@
 """sysbench memory: each thread goes over a buffer of its own, a word of 8 bytes at a time.
 
-Its block size is the size of that buffer, and only a power of two: with the default of 1 KiB, which
-is what people quote, it measures the first-level cache. Here it is about our working set. One
-event is one pass over the buffer, or as many random accesses as the buffer has words.
+Its block size is the size of that buffer, and only a power of two. With the default of 1 KiB, which
+people quote, it measures the first-level cache. Here it is about our working set. One event is one
+pass over the buffer, or as many random accesses as the buffer has words.
 """
 
 import math
@@ -17,14 +17,14 @@ from services.mem.params import BLOCK, OPERATION, WORD_BYTES
 from services.mem.peers.case import MAKESPAN, PLAIN, Case
 
 MIB = 1 << 20
-# Seen: 90 ns for a random access, its random number included, and 5 GB/s in order.
+# Measured: 90 ns for a random access including its random number, and 5 GB/s in order.
 _ACCESS_S, _PASS_S_A_BYTE, _TOUCH_S_A_BYTE = 1e-7, 2e-10, 1e-9
-# So much that the time ends it.
+# So large that the time ends it.
 _WITHOUT_END = "--memory-total-size=1000T"
 
 
 def peer(workload: str, params: Params) -> Peer | None:
-    """Beside mem.read and mem.write in order, and beside random accesses of a word."""
+    """Return a peer for mem.read and mem.write in order, or for random accesses of a word."""
     case = Case.of(params)
     if workload in ("read", "write"):
         return Sequential(workload, case) if case.plain_passes else None
@@ -34,7 +34,7 @@ def peer(workload: str, params: Params) -> Peer | None:
 
 
 class Memory(SysbenchTest):
-    """sysbench memory, whatever it does with a word."""
+    """sysbench memory, for any operation on a word."""
 
     mode: str
 
@@ -43,7 +43,7 @@ class Memory(SysbenchTest):
         self._operation, self._case = operation, case
 
     def block_bytes(self, threads: int) -> int:
-        """The power of two that is nearest to the part of one thread."""
+        """Return the power of two that is nearest to one thread's part."""
         return 1 << max(10, round(math.log2(self._case.size_bytes / threads)))
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
@@ -67,7 +67,7 @@ class Memory(SysbenchTest):
         return Command(self._case.pages.command(arguments))
 
     def transferred(self, output: str, beside: Beside) -> float:
-        """Bytes per second, of all threads. Raise BadOutput."""
+        """Return the bytes per second of all threads. Raise BadOutput."""
         self.check(output, beside)
         block = number(rf"^  block size: {NUMBER}KiB$", output, "block size")
         expect("blocks in KiB", int(block), self.block_bytes(beside.threads) >> 10)
@@ -77,7 +77,7 @@ class Memory(SysbenchTest):
 
 
 class Sequential(Memory):
-    """In order, which is held against ours."""
+    """In order, which is compared with ours."""
 
     mode = "seq"
     unit = "byte/s"
@@ -99,7 +99,7 @@ class Sequential(Memory):
 
 
 class Random(Memory):
-    """At random, with a random number made for each access: context, and a long one, as an event
+    """At random, with a random number made for each access. It is context, and takes long: an event
     has an access for each word."""
 
     mode = "rnd"

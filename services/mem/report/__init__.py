@@ -1,4 +1,4 @@
-"""What the report says of memory: bandwidth, latency, latency under load, accesses, blocks."""
+"""The report on memory: bandwidth, latency, latency under load, accesses, blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ INTRODUCTION = Paragraph(
 
 @dataclass(frozen=True)
 class _Kind:
-    """Cases of one kind: their part of the section, and which of them stand for all."""
+    """Cases of one kind: their part of the section, and which of them represent all."""
 
     title: str
     part: Callable[[Sequence[CaseResult], ResultDocument], Iterator[Block]]
@@ -49,7 +49,7 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
 
 
 def _kind(case: CaseResult) -> _Kind:
-    """The one that a case belongs to."""
+    """Return the kind that a case belongs to."""
     name, params = name_of(case), case.params
     if name in KERNELS and params.get(BLOCK) is None and params.get(PATTERN) != RANDOM:
         return _BANDWIDTH

@@ -1,4 +1,4 @@
-"""Small accesses at random places, of which none waits for another."""
+"""Small accesses at random places that do not wait for each other."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from hostbench.report.grouping import Layout, charts
 from services.mem.params import BLOCK, OPERATION, THREADS
 from services.mem.report.values import median_of, requested, shown, working_set
 
-# Above it the loop and not the memory is a good part of the figure.
+# Above this, the loop is a good part of the figure.
 EMPTY_LOOP_MOST = 0.2
 
 SMALL = Paragraph(
@@ -27,7 +27,7 @@ ACCESS_BARS = Layout(
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """Bars, and what the loop alone takes."""
+    """Yield bars, and what the loop alone takes."""
     yield SMALL
     yield from charts(
         [(case, requested(case)) for case in cases], ACCESS_BARS, title="Time of an access"

@@ -31,7 +31,7 @@ STORE_BARS = Layout(
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """Bars by kernel, threads, pages and store; what `best` was."""
+    """Yield bars by kernel, threads, pages and store, and what `best` was."""
     best, chosen = _by_store(cases)
     title = "Bandwidth"
     yield from charts(best, BANDWIDTH_BARS, title=title)
@@ -42,7 +42,7 @@ def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Bloc
 
 
 def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:
-    """Why figures have no limit, in one sentence; every reason stands in the part on method."""
+    """Yield why figures have no limit, in one sentence; the part on method has every reason."""
     figures = [metric for case in cases if (metric := primary(case))]
     reasons = Counter(
         metric.limit.reason
@@ -59,7 +59,8 @@ def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:
 def _by_store(
     cases: Sequence[CaseResult],
 ) -> tuple[list[tuple[CaseResult, Params]], list[tuple[CaseResult, Params]]]:
-    """The cases that took the best store, or have none; and those that were given one."""
+    """Return the cases that used the best store, or have none, and the cases with a requested
+    store."""
     best: list[tuple[CaseResult, Params]] = []
     known: list[tuple[CaseResult, Params]] = []
     for case in cases:
@@ -83,7 +84,7 @@ _STORE_COLUMNS = (
 
 
 def _stores_and_pages(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """What `best` was and what it was chosen from, and what the pages really were."""
+    """Yield what `best` was and what it was chosen from, and the real pages."""
     groups = tuple(
         RowGroup(workload, tuple(_store_row(case) for case in found if primary(case)))
         for workload, found in by_workload(cases).items()

@@ -27,7 +27,7 @@ BLOCK_CURVES = Layout(axes=(KERNEL, PATTERN, THREADS), first=(KERNEL, PATTERN))
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """The curve over the size of a block, and the times of single ones."""
+    """Yield the curve over the size of a block, and the times of single blocks."""
     yield BLOCKS
     yield from curve_charts(
         "Bandwidth over the size of a block",
@@ -45,7 +45,7 @@ _QUANTILES = {"median": "median", "p99": "99 %", "p999": "99.9 %", "max": "longe
 
 
 def _block_times(cases: Sequence[CaseResult]) -> Iterator[Block]:
-    """The distribution of the blocks that were timed one by one."""
+    """Yield the distribution of the blocks that were timed one by one."""
     columns = (
         Column("case"),
         Column("block", figures=True),

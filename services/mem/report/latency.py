@@ -34,7 +34,7 @@ LOADED_CURVES = Layout(axes=(LOAD, PAGES), first=(LOAD, PAGES))
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """The curve over the working set."""
+    """Yield the curve over the working set."""
     yield LATENCY
     along = replace(along_param(cases, SIZE), left_out=(SIZE, SHARE))
     yield from curve_charts(
@@ -49,7 +49,7 @@ def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Bloc
 
 
 def part_under_load(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """The curve over what the load moves."""
+    """Yield the curve over what the load moves."""
     yield LOADED
     ordered = sorted(cases, key=lambda case: number_of(case, INTENSITY) or 0.0)
     along = Along(

@@ -1,4 +1,4 @@
-"""What the parts of the report on memory know of a case, and how they say it."""
+"""What the parts of the report on memory know about a case, and their words for it."""
 
 from hostbench.base.units import binary_bytes, human
 from hostbench.model.host import HostInventory
@@ -8,58 +8,58 @@ from hostbench.report.figures import NOTHING
 from hostbench.report.grouping import resolved
 from services.mem.params import SIZE
 
-# The workload whose series differ by it alone.
+# The name of the workload, as a parameter that distinguishes series.
 KERNEL = "kernel"
 # The program's warning.
 CACHE_INFLUENCED = "cache_influenced"
 
 
 def name_of(case: CaseResult) -> str:
-    """Its workload within the subsystem."""
+    """Return the workload without the subsystem."""
     return case.workload.partition(".")[2]
 
 
 def requested(case: CaseResult) -> dict[str, object]:
-    """The parameters that the suite gives, and the kernel."""
+    """Return the parameters that the suite gives, and the kernel."""
     return {KERNEL: name_of(case), **case.params}
 
 
 def number_of(case: CaseResult, param: str) -> float | None:
-    """A parameter as the program resolved it; None where it is no number above zero."""
+    """Return a parameter as the program resolved it, or None if it is not a number above zero."""
     value = resolved(case).get(param)
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def median_of(case: CaseResult, metric: str) -> float | None:
-    """A metric; None where there is no figure."""
+    """Return a metric, or None without a figure."""
     found = case.metrics.get(metric)
     return found.statistics.median if found else None
 
 
 def shown(case: CaseResult, metric: str) -> str:
-    """The same with its unit."""
+    """Return the same with its unit."""
     found = case.metrics.get(metric)
     return human(found.statistics.median, found.unit) if found else NOTHING
 
 
 def size_word(value: float | None) -> str:
-    """How many bytes that are."""
+    """Return a number of bytes in words."""
     return binary_bytes(value) if value else NOTHING
 
 
 def working_set(case: CaseResult) -> str:
-    """Its size, and whether a cache may have helped."""
+    """Return its size, and whether a cache may have helped."""
     size = size_word(number_of(case, SIZE))
     return f"{size}, cache-influenced" if is_cache_influenced(case) else size
 
 
 def is_cache_influenced(case: CaseResult) -> bool:
-    """Whether the program warned of it."""
+    """Whether the program warned that a cache may have helped."""
     return any(one.code == CACHE_INFLUENCED for trial in case.trials for one in trial.warnings)
 
 
 def cache_marks(host: HostInventory) -> tuple[CurveMark, ...]:
-    """What one core sees of each level; caches of instructions are none of it."""
+    """Return the part of each cache level that one core sees, without caches of instructions."""
     sizes = {
         (cache.level, cache.size_bytes)
         for cache in host.caches

@@ -1,7 +1,7 @@
 """The peers of the net subsystem: see hostbench.programs.peer.
 
-Those that talk to a server of their own bring it along on the loopback; between two hosts it is
-part of the session that the far host's service opens for them.
+Peers that talk to a server of their own start it themselves on the loopback. Between two hosts, it
+is part of the session that the far host's service opens for them.
 """
 
 from hostbench.base.errors import UsageError, listing, shown
@@ -18,15 +18,15 @@ equivalent_command = iperf3.iperf3_command
 
 
 def peers(workload: str, params: Params) -> tuple[Peer, ...]:
-    """The peers beside `net.<workload>` with these parameters, at most one a tool."""
+    """Return the peers beside `net.<workload>` with these parameters, at most one for each tool."""
     case = Case.of(workload, params)
     found = (find(case) for find in _FINDERS)
     return tuple(peer for peer in found if peer is not None)
 
 
 def server(tool: str, workload: str, params: Params, address: str, port: int) -> Command:
-    """How the server of `tool` is run, at this address of this host alone. Raise UsageError for a
-    tool that has none that could be kept to it."""
+    """Return how to run the server of `tool`, at this address of this host only. Raise UsageError
+    for a tool without a server that can be limited to it."""
     if tool not in _SERVERS:
         raise UsageError(f"{shown(tool)} has no server; give {listing(sorted(_SERVERS))}")
     return _SERVERS[tool](Case.of(workload, params), address, port)

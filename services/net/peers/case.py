@@ -1,4 +1,4 @@
-"""What a peer has to know of the case of ours that it stands beside."""
+"""What a peer must know about our case."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,17 +10,18 @@ TCP_RR, UDP_RR = "tcp_rr", "udp_rr"
 STREAMS, ROUND_TRIPS = (TCP_STREAM, UDP_STREAM), (TCP_RR, UDP_RR)
 RATE, ROUND_TRIP, MEAN_ROUND_TRIP = "bytes_per_second", "round_trip_s", "latency_mean_s"
 SYSTEM = "system"
-# The program's defaults, for a plan: what a trial ran with, it says itself.
+# The program's defaults, for a plan; a trial reports what it ran with.
 _BLOCK_BYTES = {TCP_STREAM: 131_072, UDP_STREAM: 1472}
-# Ours of UDP are this large by default, which a tool without rights may not ask for.
+# Our UDP buffers have this size by default, which a tool without privileges cannot request.
 UDP_BUFFER_BYTES = 4 << 20
 _LOOPBACKS = {4: "127.0.0.1", 6: "::1"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """Sizes are bytes, `rate` byte/s of all streams together (None: as fast as possible), a buffer
-    of 0 is left to the kernel. `target`: auto until a trial has resolved it. `version` is IP's."""
+    """Sizes are bytes. `rate` is byte/s of all streams together (None: as fast as possible). A
+    buffer of 0 is left to the kernel. `target` is auto until a trial has resolved it. `version` is
+    the IP version."""
 
     workload: str
     target: str
@@ -42,7 +43,8 @@ class Case:
 
     @classmethod
     def of(cls, workload: str, params: Params) -> Self:
-        """The case with these parameters, resolved by a trial or as a suite has them."""
+        """Return the case with these parameters, as a trial resolved them or as a suite has
+        them."""
         buffer = UDP_BUFFER_BYTES if workload.startswith("udp_") else 0
         return cls(
             workload=workload,
@@ -66,27 +68,27 @@ class Case:
 
     @property
     def udp(self) -> bool:
-        """Whether it is about datagrams."""
+        """Whether it sends datagrams."""
         return self.workload.startswith("udp_")
 
     @property
     def protocol(self) -> str:
-        """As people write it."""
+        """The protocol's usual name."""
         return "UDP" if self.udp else "TCP"
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether it is one round trip after the other on a quiet path: what small tools do."""
+        """Whether it has one round trip after the other on a quiet path, like small tools."""
         return self.workload in ROUND_TRIPS and self.streams == 1 and self.load_streams == 0
 
     @property
     def loopback_address(self) -> str:
-        """Where a server of this host listens for this host alone."""
+        """The address at which a server listens for this host only."""
         return _LOOPBACKS[self.version]
 
 
 def _number(params: Params, name: str, default: float) -> float:
-    """A number that is given; `default` where it is left to the program."""
+    """Return a given number, or `default` if it is left to the program."""
     value = params.get(name)
     return value if isinstance(value, int | float) else default
 

@@ -1,4 +1,4 @@
-"""The two ends of a peer: where its server is, and how it comes to be there."""
+"""The two ends of a peer: where its server is, and how it gets there."""
 
 import contextlib
 import dataclasses
@@ -14,28 +14,29 @@ NO_FAR_END = "the far host has no server of it: the trial has no session for a p
 
 
 def lacks_far_end(case: Case, beside: Beside) -> str | None:
-    """Why a tool has no server to reach; None: a far host's server, or one that it brings along."""
+    """Return why a tool cannot reach a server, or None: it has a far host's server, or starts its
+    own."""
     return NO_FAR_END if case.target == FAR_HOST and beside.far is None else None
 
 
 def floats(beside: Beside) -> tuple[str, ...]:
-    """How a tool differs whose server the far host's kernel places, as it is unknown where our far
-    end was (Survey.differs)."""
+    """Return how a tool differs whose server is placed by the far host's kernel, because it is
+    unknown where our far end ran (Survey.differs)."""
     if beside.far is None or beside.far_cpus:
         return ()
     return ("a server on any CPU of the far host; ours on CPUs of its own",)
 
 
 def far_end(case: Case, beside: Beside) -> tuple[str, int]:
-    """Address and port of the server: the session's, or a port of the loopback that is free."""
+    """Return address and port of the server: the session's, or a free port of the loopback."""
     if beside.far is not None:
         return beside.far.address, beside.far.port
     return case.loopback_address, free_port(case.loopback_address)
 
 
 def with_server(client: Command, server: Command, beside: Beside) -> Command:
-    """`client` with the server that it brings along, on the CPUs that the threads of our far end
-    took in turn; of a far host's server the caller takes care."""
+    """Return `client` with its own server, on the CPUs that the threads of our far end used in
+    turn. The caller takes care of a far host's server."""
     if beside.far is not None:
         return client
     if beside.far_cpus:
@@ -45,7 +46,7 @@ def with_server(client: Command, server: Command, beside: Beside) -> Command:
 
 
 def free_port(address: str) -> int:
-    """A free port, of TCP and of UDP: iperf3 uses one of both."""
+    """Return a port that is free for both TCP and UDP: iperf3 uses both."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     for _ in range(TRIES):
         with socket.socket(family, socket.SOCK_STREAM) as stream:

@@ -21,27 +21,27 @@ STREAMS_MOST = 128
 # Its datagrams begin with a time and a number.
 UDP_BLOCK_LEAST = 16
 CONNECT_MS = 5000
-# The largest buffer to request: iperf3 ends where it gets less, and takes no CAP_NET_ADMIN.
+# The largest buffer to request: iperf3 ends if it gets less, and does not use CAP_NET_ADMIN.
 LIMITS = tuple(f"/proc/sys/net/core/{name}_max" for name in ("rmem", "wmem"))
 _UDP_PATHS = {"mmsg": "many", "gso": "many, by GSO and GRO"}
 _DIRECTIONS = {"send": (), "receive": ("--reverse",), "both": ("--bidir",)}
 
 
 def peer(case: Case) -> Peer | None:
-    """Beside net.tcp_stream and net.udp_stream, where it can do the same."""
+    """Return a peer for net.tcp_stream and net.udp_stream, if it can do the same."""
     return Iperf3(case) if _has_equal(case) else None
 
 
 def server(case: Case, address: str, port: int) -> Command:
-    """Its server, which ends after one client."""
-    del case  # the client tells it everything
+    """Return its server, which ends after one client."""
+    del case  # the client sends it all options
     arguments = (TOOL, "--server", "--one-off", "--bind", address, "--port", str(port))
     return Command(arguments, listens=Listens("tcp", port))
 
 
 def iperf3_command(workload: str, params: Params) -> str | None:
-    """The command line of iperf3 for the same measurement against a SERVER of one's own, to be
-    shown beside a case; None where iperf3 has no equal of it."""
+    """Return the command line of iperf3 for the same measurement against the user's own SERVER,
+    shown beside a case; None if iperf3 has no equivalent."""
     case = Case.of(workload, params)
     if not _has_equal(case):
         return None
@@ -49,7 +49,7 @@ def iperf3_command(workload: str, params: Params) -> str | None:
 
 
 def options(case: Case) -> tuple[str, ...]:
-    """What it is to do, without with whom and for how long."""
+    """Return what it does, without the server and the duration."""
     found = ["--parallel", str(case.streams), "--length", str(case.block_bytes)]
     found += _DIRECTIONS[case.direction]
     if case.udp:
@@ -67,12 +67,12 @@ def options(case: Case) -> tuple[str, ...]:
 
 
 def _is_default_of_udp(case: Case) -> bool:
-    """Whether its buffers are ours of UDP, which no suite requests and few hosts allow."""
+    """Whether its buffers are our default for UDP, which no suite requests and few hosts allow."""
     return case.udp and case.send_buffer_bytes == UDP_BUFFER_BYTES
 
 
 def _allowed_bytes(ask: Ask) -> int | None:
-    """How large this host lets both buffers be; None: it does not say."""
+    """Return how large this host lets both buffers be, or None if it does not report it."""
     found = ask(("cat", *LIMITS)).split()
     numbers = [int(word) for word in found if word.isascii() and word.isdigit()]
     return min(numbers) if len(numbers) == len(LIMITS) else None
@@ -84,8 +84,8 @@ def _until(case: Case, elapsed_s: float) -> tuple[str, ...]:
 
 
 def _has_equal(case: Case) -> bool:
-    """Whether iperf3 can do it: it knows no MSG_ZEROCOPY, one size for both buffers, and datagrams
-    that hold its own header."""
+    """Whether iperf3 can do it: it has no MSG_ZEROCOPY, one size for both buffers, and datagrams
+    that contain its own header."""
     return (
         case.workload in STREAMS
         and case.direction in _DIRECTIONS
@@ -108,12 +108,12 @@ class Iperf3(Peer):
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        # What only newer versions can do.
+        # The options that only newer versions have.
         self._newer: tuple[str, ...] = ()
-        # The size of buffers that the host must allow.
+        # The option for the size of buffers, which the host must allow.
         self._window: tuple[str, ...] = ()
         self.title = case.protocol
-        # How much is sent is given.
+        # The amount sent is given.
         self.metric = RATE if case.rate is None else None
         self.measures = (
             f"payload of {case.protocol} in bytes per second at the receiver, whole run, in blocks "
@@ -137,8 +137,8 @@ class Iperf3(Peer):
         )
 
     def _other_buffers(self, ask: Ask) -> tuple[str, ...]:
-        """Give it buffers of our size, or say why it has smaller ones: loss in the receiver's
-        buffer, and with it the rate, is decided by them. Of two hosts the near one counts."""
+        """Give it buffers of our size, or return why it has smaller ones: they determine the loss
+        in the receiver's buffer, and so the rate. Of two hosts, the near one counts."""
         self._window = ()
         if not _is_default_of_udp(self._case):
             return ()
@@ -153,7 +153,7 @@ class Iperf3(Peer):
         )
 
     def _other_path(self) -> tuple[str, ...]:
-        """How what it does with blocks differs where this version lacks our way."""
+        """Return how its handling of blocks differs if this version lacks our way."""
         case = self._case
         if case.udp:
             ours = _UDP_PATHS.get(case.udp_path)
@@ -163,7 +163,7 @@ class Iperf3(Peer):
         return ()
 
     def _understood(self, found: str | None) -> tuple[str, ...]:
-        """Of the options that do as our case does, those that this version has."""
+        """Return the options for our case that this version has."""
         case = self._case
         if case.udp:
             return ("--gsro",) if case.udp_path == "gso" and _since(found, GSO_SINCE) else ()
@@ -186,7 +186,7 @@ class Iperf3(Peer):
             *self._newer,
             *self._window,
             *_until(self._case, beside.elapsed_s),
-            # Sums alone: a line a second and stream would not fit into what is kept.
+            # Only sums: a line for each second and stream would exceed the output that is kept.
             "--interval", "0",
             "--json",
         )  # fmt: skip
@@ -213,7 +213,7 @@ class Iperf3(Peer):
 
 
 def _threads(found: str | None, beside: Beside) -> tuple[str, ...]:
-    """How its threads differ from several of ours."""
+    """Return how its threads differ from several of ours."""
     if not _since(found, THREADS_SINCE):
         return ("all streams in one thread; ours in one each",)
     return moving(beside.cpus) or moving(beside.far_cpus[: beside.threads])

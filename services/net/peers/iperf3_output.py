@@ -1,6 +1,5 @@
-"""What iperf3 prints as JSON, of which the middle may be missing: with many streams it is longer
-than what is kept of a peer's output. The parts that count are flat objects at either end.
-"""
+"""iperf3's JSON output, of which the middle may be missing: with many streams it is longer than the
+output kept for a peer. The parts that count are flat objects at either end."""
 
 import json
 import re
@@ -14,14 +13,14 @@ from hostbench.programs.tools.reading import expect
 
 @dataclass(frozen=True)
 class Received:
-    """What one end has received."""
+    """What one end received."""
 
     bytes: int
     bytes_per_second: float
 
     @classmethod
     def of(cls, printed: dict[str, Any], what: str) -> Self:
-        """Of a sum. Raise BadOutput."""
+        """Return the values of a sum. Raise BadOutput."""
         try:
             return cls(int(printed["bytes"]), float(printed["bits_per_second"]) / 8)
         except (KeyError, TypeError, ValueError) as error:
@@ -30,7 +29,8 @@ class Received:
 
 @dataclass(frozen=True)
 class Report:
-    """The options in force, and what arrived: there, and of a test in both directions here too."""
+    """The options in force, and what arrived: at the far end, and in a test in both directions
+    here, too."""
 
     requested: dict[str, Any]
     received: Received
@@ -48,7 +48,7 @@ class Report:
 
 
 def read_report(output: str) -> Report:
-    """Raise BadOutput when there is none, or when iperf3 says why."""
+    """Return the report. Raise BadOutput when there is none, or with iperf3's own error."""
     failed = re.search(r'^\s*"error":\s*"((?:[^"\\]|\\.)*)"', output, re.MULTILINE)
     if failed:
         raise BadOutput(f"it says {shown(failed[1])}")
@@ -66,7 +66,7 @@ def read_report(output: str) -> Report:
 
 
 def _part(name: str, output: str) -> dict[str, Any] | None:
-    """The last object of this name, which holds no other."""
+    """Return the last object of this name, which contains no other object."""
     found = re.findall(rf'"{name}":\s*(\{{[^{{}}]*\}})', output)
     if not found:
         return None

@@ -1,6 +1,5 @@
-"""ping: the round trip that everybody knows. Of the far end it takes the kernel alone, which
-answers where the packet arrives, so its time is the path's and no program's: context.
-"""
+"""ping: the round trip that everybody knows. On the far end, only the kernel takes part: it answers
+where the packet arrives. So its time is the path's and no program's: context."""
 
 from hostbench.model.trial import Beside
 from hostbench.plan.workloads import FAR_HOST
@@ -11,22 +10,22 @@ from services.net.peers.ends import lacks_far_end
 
 PACKAGE = "iputils-ping"
 TOOL = "ping"
-# It writes the time into what it sends.
+# It writes the time into its packets.
 BLOCK_LEAST = 16
 BLOCK_MOST = 65_507
 MAY_NOT = "it may not send here (cap_net_raw, or net.ipv4.ping_group_range)"
 
 
 def peer(case: Case) -> Peer | None:
-    """Beside net.tcp_rr and net.udp_rr between two hosts; of the loopback its microseconds tell
-    nothing."""
+    """Return a peer for net.tcp_rr and net.udp_rr between two hosts; on the loopback, its
+    microseconds mean nothing."""
     fits = case.one_at_a_time and case.target == FAR_HOST and case.block_bytes <= BLOCK_MOST
     return Ping(case) if fits else None
 
 
 class Ping(Peer):
-    """Echo after echo, the next one when the last has come back, at most one each 2 ms where it
-    has no rights."""
+    """Echo after echo: the next one is sent when the last has returned; without privileges, at most
+    one every 2 ms."""
 
     tool = TOOL
     package = PACKAGE

@@ -1,8 +1,8 @@
 """qperf: tcp_lat and udp_lat, the mean of round trips one after the other.
 
-It says half a round trip and calls it latency: its figure is doubled. Its server listens at every
-address of the host and lets everybody in, so it is no part of a session between two hosts,
-and of a suite only where a list names it.
+It prints half a round trip and calls it latency, so its figure is doubled. Its server listens at
+every address of the host and accepts everybody. So it is never part of a session between two hosts,
+and runs beside a suite only if a list names it.
 """
 
 from hostbench.model.trial import Beside
@@ -19,7 +19,8 @@ OPEN_SERVER = "its server cannot be kept to one address and lets everybody in"
 
 
 def peer(case: Case) -> Peer | None:
-    """Beside net.tcp_rr and net.udp_rr of one stream without load, blocking, on one host."""
+    """Return a peer for net.tcp_rr and net.udp_rr of one stream without load, blocking, on one
+    host."""
     alone = case.one_at_a_time and not case.spins and case.target != FAR_HOST
     return Latency(case) if alone and case.block_bytes <= MESSAGE_MOST else None
 
@@ -57,7 +58,7 @@ class Latency(Peer):
             address,
             "--time", str(whole_seconds(beside.elapsed_s)),
             "--msg_size", str(self._case.block_bytes),
-            # Plain units, and its options.
+            # Plain units, and the options in use.
             "-uu", "-vvu",
             self.title,
         )  # fmt: skip

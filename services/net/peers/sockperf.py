@@ -1,6 +1,6 @@
-"""sockperf: ping-pong of small messages, one at a time, every time kept.
+"""sockperf: ping-pong of small messages, one at a time, with every time kept.
 
-By default it says half a round trip and calls it latency; an option makes it print whole ones.
+By default, it prints half a round trip and calls it latency; an option makes it print whole ones.
 """
 
 import math
@@ -13,41 +13,41 @@ from services.net.peers.ends import far_end, floats, lacks_far_end, with_server
 
 PACKAGE = "sockperf"
 TOOL = "sockperf"
-# Its messages hold a number.
+# Its messages contain a number.
 MESSAGE_LEAST = 14
 MESSAGE_MOST = 65_507
-# Which count for nothing, and are in its time.
+# The first round trips, which are included in its time but do not count.
 WARMUP_S = 0.4
 IPV6_SINCE = (3, 8)
 
 
 def peer(case: Case) -> Peer | None:
-    """Beside net.tcp_rr and net.udp_rr of one stream without load."""
+    """Return a peer for net.tcp_rr and net.udp_rr of one stream without load."""
     fits = case.one_at_a_time and case.block_bytes <= MESSAGE_MOST
     return PingPong(case) if fits else None
 
 
 def server(case: Case, address: str, port: int) -> Command:
-    """Its server, which goes on until it is ended."""
+    """Return its server, which runs until it is ended."""
     arguments = (TOOL, "server", *_ways(case), "-i", address, "-p", str(port))
     return Command(arguments, listens=Listens("udp" if case.udp else "tcp", port))
 
 
 def _ways(case: Case) -> tuple[str, ...]:
-    """The options of both ends. A socket that does not block is polled."""
+    """Return the options of both ends. A socket that does not block is polled."""
     tcp = () if case.udp else ("--tcp",)
     return (*tcp, "--nonblocked") if case.spins else tcp
 
 
 class PingPong(Peer):
-    """Its mode of that name."""
+    """Its mode ping-pong."""
 
     tool = TOOL
     package = PACKAGE
     title = "ping-pong"
     unit = "s"
     metric = ROUND_TRIP
-    # It finds out the rate of the time-stamp counter first.
+    # It first determines the rate of the time-stamp counter.
     overhead_s = 2.5
     kernel_works = True
     server = TOOL

@@ -1,4 +1,4 @@
-"""What the report says of the network: throughput, loss, round trips, both ends, the path."""
+"""The report on the network: throughput, loss, round trips, both ends, the path."""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,7 +31,7 @@ INTRODUCTION = Paragraph(
     "8 Gbit/s; 1 KiB of a block is 2¹⁰ bytes. What waits for a network is no slice: a figure is "
     "that of the whole timed region. Sending and receiving are as seen from the near end."
 )
-# More datagrams than these lost, and a rate is not what the path carries.
+# If more datagrams than this were lost, a rate is not what the path carries.
 LOST_MOST = 0.02
 
 
@@ -69,7 +69,7 @@ def naive(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Blo
 
 
 def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """What a later program may add."""
+    """Yield tables of workloads that a later program may add."""
     rest = [case for case in cases if name_of(case) not in KNOWN]
     for workload, found in by_workload(rest).items():
         yield workload_table(workload, found, of=of)
@@ -79,7 +79,7 @@ def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def _headline(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    """Of each workload the best case to each target."""
+    """Return, for each workload, the best case to each target."""
     found: list[CaseResult] = []
     for target in dict.fromkeys(target_of(case) for case in cases):
         there = [case for case in cases if target_of(case) == target]
@@ -91,7 +91,8 @@ def _headline(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
 
 
 def _best_stream(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    """The one with the most that arrived; one that loses little where that is not far below."""
+    """Return the case with the most that arrived, or one that loses little if that is not far
+    below."""
     best = best_of_each(cases)
     little = best_of_each([case for case in cases if lost(case) <= LOST_MOST])
     return little if little and _goodput(little) >= _goodput(best) / 2 else best
@@ -102,7 +103,7 @@ def _goodput(cases: Sequence[CaseResult]) -> float:
 
 
 def _plain_trips(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """Without load, of one stream, of the smallest block."""
+    """Return the cases without load, with one stream, and with the smallest block."""
     found = preferred(cases, lambda case: not is_loaded(case))
     found = preferred(found, lambda case: number(case, COUNT) == 1)
     least = min((number(case, BLOCK) or 0.0 for case in found), default=0.0)

@@ -1,4 +1,4 @@
-"""A case as all parts of the network's section see it: its parameters and what they are called."""
+"""A case as all parts of the network's section see it: its parameters and their names."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ SEND_PATH, RECEIVE_PATH, UDP_PATH = "send_path", "receive_path", "udp_path"
 CONGESTION, VERSION = "congestion", "ip_version"
 _BUFFERS = ("send_buffer_bytes", "receive_buffer_bytes")
 UDP_BUFFER_BYTES = 4 << 20
-# Names of figures that each direction of a case in both has for itself.
+# The prefixes of figures that each direction of a case with both has for itself.
 BOTH = ("send", "receive")
 
 GOODPUT, OFFERED = "bytes_per_second", "offered_bytes_per_second"
@@ -29,7 +29,7 @@ SAMPLED = "sampled"
 
 
 def distinguishing(case: CaseResult) -> Params:
-    """The parameters that the suite gives, without the buffers that UDP has by itself."""
+    """Return the parameters that the suite gives, without UDP's default buffers."""
     udp = name_of(case).startswith("udp")
     return {
         name: value
@@ -39,12 +39,13 @@ def distinguishing(case: CaseResult) -> Params:
 
 
 def bits(value: float | None) -> str:
-    """A rate of bytes as networks are spoken of."""
+    """Return a rate of bytes in bit/s, as is usual for networks."""
     return human(None if value is None else value * 8, "bit/s")
 
 
 def target_of(case: CaseResult) -> str:
-    """Where the far end was: `loopback` or `far_host`; as requested where nothing ran."""
+    """Return where the far end was, `loopback` or `far_host`; the requested target if nothing
+    ran."""
     return str(resolved(case).get(TARGET) or "")
 
 
@@ -59,7 +60,7 @@ def is_loaded(case: CaseResult) -> bool:
 
 
 def directions(case: CaseResult) -> Iterator[tuple[str, str]]:
-    """The prefix of its metrics and what that is called, of each direction that has its own."""
+    """Yield the prefix of its metrics and the name, for each direction that has its own."""
     yield "", ""
     if is_both(case):
         for one in BOTH:
@@ -67,11 +68,11 @@ def directions(case: CaseResult) -> Iterator[tuple[str, str]]:
 
 
 def of_workloads(cases: Sequence[CaseResult], names: Sequence[str]) -> list[CaseResult]:
-    """The cases of these workloads."""
+    """Return the cases of these workloads."""
     return [case for case in cases if name_of(case) in names]
 
 
 def lost(case: CaseResult) -> float:
-    """The greatest share of datagrams that it lost in any direction."""
+    """Return the largest share of datagrams lost in any direction."""
     found = (median(case, f"{prefix}{LOST}") for prefix, _ in directions(case))
     return max((value for value in found if value is not None), default=0.0)

@@ -1,5 +1,5 @@
-"""Both ends of each case: what they cost, what was in force, the path between them, and whether
-what one end sent is what the other one got."""
+"""Both ends of each case: their cost, the settings in force, the path between them, and whether one
+end received what the other sent."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ Cell = Callable[[CaseResult], str]
 
 @dataclass(frozen=True)
 class _Field:
-    """A column: its title, and what it says of a case."""
+    """A column: its title, and its cell for a case."""
 
     title: str
     cell: Cell
@@ -107,12 +107,12 @@ class _Field:
 
 
 def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
-    """What must be known before the figures are read, the gravest first."""
+    """Yield what a reader must know before the figures, the most serious first."""
     yield from caution_blocks(cases, MEANINGS)
 
 
 def cpu(cases: Sequence[CaseResult], headline: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about CPU time. `headline`: the cases that are drawn where all would be too many."""
+    """Yield the part about CPU time. `headline`: the cases to draw if all would be too many."""
     measured = [case for case in cases if row_of([case], NEAR_CPU, FAR_CPU)]
     trips = [case for case in cases if row_of([case], NEAR_TRIP_CPU, FAR_TRIP_CPU)]
     if not measured and not trips:
@@ -146,7 +146,7 @@ def _sum(*metrics: str) -> Cell:
 
 
 def in_force(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about what the kernel made of the requested options."""
+    """Yield the part about what the kernel made of the requested options."""
     measured = [case for case in cases if primary(case)]
     tables = (
         _table("What was in force", measured, _IN_FORCE),
@@ -159,7 +159,7 @@ def in_force(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def path(cases: Sequence[CaseResult]) -> Iterator[Block]:
-    """The part about the path: a line for each that any case took."""
+    """Yield the part about the path: a line for each path of any case."""
     taken: dict[tuple[tuple[str, str], ...], int] = {}
     for case in cases:
         values = _path_of(case)
@@ -179,7 +179,7 @@ def path(cases: Sequence[CaseResult]) -> Iterator[Block]:
 
 
 def _path_of(case: CaseResult) -> dict[str, str]:
-    """The facts about the path that its first trial reported."""
+    """Return the facts about the path that its first trial reported."""
     start = _start(case)
     if start is None:
         return {}
@@ -188,7 +188,7 @@ def _path_of(case: CaseResult) -> dict[str, str]:
 
 
 def evidence(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about what each end counted."""
+    """Yield the part about what each end counted."""
     measured = [case for case in cases if primary(case)]
     table = _table("What either end counted in all trials together", measured, _EVIDENCE)
     blocks = list(_shown(table, measured, of=of))
@@ -199,7 +199,7 @@ def evidence(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def _commands(cases: Sequence[CaseResult]) -> Iterator[Block]:
-    """The same case for iperf3; nothing runs from here."""
+    """Yield the same cases as iperf3 commands; nothing runs from here."""
     known = [case for case in cases if case.equivalent_command is not None]
     if not known:
         return
@@ -218,8 +218,8 @@ def _commands(cases: Sequence[CaseResult]) -> Iterator[Block]:
 
 
 def _table(caption: str, cases: Sequence[CaseResult], fields: Sequence[_Field]) -> Table | None:
-    """A row a case that any field says something of, without the columns that say nothing of any;
-    None where nothing is left."""
+    """Return a table with a row for each case that has any of the fields, without empty columns, or
+    None if nothing is left."""
     known = [field for field in fields if any(field.cell(case) != NOTHING for case in cases)]
     groups = []
     for workload, found in by_workload(cases).items():
@@ -287,7 +287,7 @@ def _fact(name: str) -> Cell:
 
 
 def _start(case: CaseResult) -> StartEvent | None:
-    """Of its first trial that got so far."""
+    """Return the start of its first trial that got that far."""
     return next((trial.start for trial in case.trials if trial.start), None)
 
 

@@ -1,4 +1,4 @@
-"""What the naive workload counted beside what arrived: by how much its count misleads."""
+"""What the naive workload counted, and what arrived: by how much its count misleads."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ COUNTED = Paragraph(
 
 
 def counted_and_arrived(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """A row for each case of which both are known; nothing where there is none."""
+    """Yield a row for each case with both figures; nothing if there is none."""
     rows = tuple(_row(case) for case in cases if median(case, ARRIVED))
     if not rows:
         return

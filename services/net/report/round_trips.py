@@ -1,4 +1,4 @@
-"""Round trips and connections: their times, percentiles, and what a load beside them does."""
+"""Round trips and connections: their times, percentiles, and the effect of a load beside them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -60,8 +60,8 @@ TRIP_RARE = CurveAxis("time of a round trip", "s", logarithmic=True)
 def round_trips(
     cases: Sequence[CaseResult], headline: Sequence[CaseResult], *, of: int
 ) -> Iterator[Block]:
-    """The part about round trips. `headline`: the cases whose percentiles are drawn where all would
-    be too many."""
+    """Yield the part about round trips. `headline`: the cases whose percentiles are drawn if all
+    would be too many."""
     if not cases:
         return
     yield ROUND_TRIPS
@@ -73,7 +73,7 @@ def round_trips(
 
 
 def connections(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about connections."""
+    """Yield the part about connections."""
     if not cases:
         return
     yield CONNECTIONS
@@ -146,7 +146,7 @@ def _under_load(cases: Sequence[CaseResult]) -> Iterator[Block]:
 
 
 def _but_load(case: CaseResult) -> frozenset[tuple[str, str]]:
-    """What a case has in common with the same one under another load."""
+    """Return what a case has in common with the same one under another load."""
     load = (LOAD, LOAD_DIRECTION)
     return frozenset(
         (name, str(value)) for name, value in requested(case).items() if name not in load

@@ -1,4 +1,5 @@
-"""Payload a second: curves over what a suite swept, bars of all else, and what was offered."""
+"""Payload a second: curves over what a suite swept, bars for the other cases, and what was
+offered."""
 
 from collections.abc import Iterator, Sequence
 
@@ -93,7 +94,7 @@ OFFERED_AXIS = CurveAxis("offered", "byte/s")
 
 
 def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about streams."""
+    """Yield the part about streams."""
     if not cases:
         return
     yield THROUGHPUT
@@ -103,7 +104,7 @@ def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def _unpaced(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """A set rate is no figure: it stands under loss."""
+    """Return the cases without a set rate: such a rate is no figure, and is shown under loss."""
     return [case for case in cases if case.params.get(RATE) is None]
 
 
@@ -143,7 +144,7 @@ def _rate_rows(case: CaseResult) -> Iterator[tuple[Text, ...]]:
 
 
 def loss(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about datagrams; `cases` are streams of any protocol."""
+    """Yield the part about datagrams; `cases` are streams of any protocol."""
     counted = [case for case in of_workloads(cases, (UDP_STREAM,)) if primary(case)]
     if not counted:
         return
@@ -157,7 +158,7 @@ def loss(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 def _over_offered(
     cases: Sequence[CaseResult], title: str, y: CurveAxis, metric: str, factor: float
 ) -> Iterator[Chart]:
-    """A curve for cases that differ in the set rate alone."""
+    """Yield a curve for cases that differ only in the set rate."""
     known = [
         (case, {name: value for name, value in distinguishing(case).items() if name != RATE}, point)
         for case in cases
