@@ -21,7 +21,7 @@ from hostbench.host.gpu import DEVICE_FILES, GUEST, LOADED
 from hostbench.model.doctor import Evidence
 from hostbench.model.host import Gpu
 from services.gpu import smi
-from services.gpu.peers import PACKAGES
+from services.gpu.peers import PACKAGES, nvbandwidth
 
 # The oldest that loads what CUDA 12's compiler makes: CUDA Toolkit Release Notes, minor version
 # compatibility.
@@ -258,9 +258,10 @@ def gpu_processes(view: View) -> Outcome:
 
 
 def gpu_peers(view: View) -> Outcome:
-    """Whether the tools are there that figures can be held against."""
-    del view
-    return peers_installed(PACKAGES)
+    """Whether the tools are there that figures can be held against; one measures NVIDIA's cards
+    alone."""
+    loaded = view.read(smi.LOADED).text is not None
+    return peers_installed(PACKAGES, {nvbandwidth.TOOL: nvbandwidth.SOURCE} if loaded else {})
 
 
 CHECKS = (

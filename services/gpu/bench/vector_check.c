@@ -8,7 +8,6 @@ enum { ROWS = 4, ROW_OPERANDS = 32, FOLD_ITERATIONS = 128 };
 
 /* A whole number of 2^24 is exact in fp32; chains begin at up to 15 and swing by less than 40. */
 #define MOST_FP32 ((1u << 24) - 64)
-static const double FMA64_A = 0.5;
 /* What packed chains counted is an int. */
 #define MOST_PACKED (1u << 30)
 
@@ -54,13 +53,16 @@ static bool packed(const struct vector_kernel *kernel)
 }
 
 /* a, b, d of fma: a·b is 2, a·d is -1; and of packed types a fold: a·fold is -128. Again for the
-   upper halves of pairs. In fp64 b and d are 4 and -2 in vector.k, and a is FMA64_A. */
+   upper halves of pairs. */
 static int fma_operand(unsigned row, unsigned k)
 {
     const int sign = row % 2 ? -1 : 1;
     const int values[] = {sign, sign * 2, -sign, -sign * FOLD_ITERATIONS};
     return values[k % 4];
 }
+
+/* Of fp64, where vector.k has b and d, 4 and -2, in its code: a. */
+static const double FMA_FP64_OPERAND = 0.5;
 
 /* Of a packed type: eight numbers, then pairs of 1, 2, 1 and 128 as fp16 (8 to 11) and bfloat16. */
 static uint32_t packed_operand(unsigned row, unsigned k)
@@ -112,7 +114,7 @@ void vector_operands(const struct vector_kernel *kernel, void *operands)
             else if (packed(kernel))
                 ((uint32_t *)operands)[at] = packed_operand(row, k);
             else if (kernel->result_bytes == 8)
-                ((double *)operands)[at] = FMA64_A;
+                ((double *)operands)[at] = FMA_FP64_OPERAND;
             else
                 ((float *)operands)[at] = (float)small;
         }

@@ -275,6 +275,29 @@ def test_others_on_the_card(asked: Callable[..., View]) -> None:
     assert gpu_processes(alone).state in (OK, UNKNOWN)
 
 
+def test_which_peers_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvbandwidth, which no package has, is one of NVIDIA's cards alone."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    places = itertools.count()
+
+    def found(files: Files, *tools: str) -> Finding:
+        for tool in tools:
+            (tmp_path / tool).touch(mode=0o755)
+        return of(tmp_path / f"host{next(places)}", "gpu_peers", files)
+
+    without = found({})
+    assert without.state is NOTICE and without.text == "without clpeak"
+    assert without.remedy is not None and "apt-get install clpeak" in str(without.remedy)
+    both = found(LOADED)
+    assert both.text == "without clpeak, nvbandwidth"
+    assert "apt-get install clpeak; nvbandwidth: github.com" in str(both.remedy)
+    assert found({}, "clpeak").text == "clpeak: installed"
+    one = found(LOADED, "clpeak")
+    assert one.state is NOTICE and one.text == "without nvbandwidth"
+    assert "apt-get" not in str(one.remedy) and "github.com/NVIDIA" in str(one.remedy)
+    assert found(LOADED, "nvbandwidth").text == "clpeak, nvbandwidth: installed"
+
+
 def test_on_a_host_of_files_nobody_is_asked(tmp_path: Path) -> None:
     view = view_of(tmp_path, hosts.amd_server() | LOADED)
     answer = smi.cards(view)
