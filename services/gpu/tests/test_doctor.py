@@ -24,7 +24,7 @@ LOADED = {
     "Tue Mar  5 22:23:56 UTC 2024\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
 }
 # As nvidia-smi 550 prints them with --format=csv,noheader,nounits.
-ROW = "GPU-1, NVIDIA A10, Enabled, Enabled, 0, 4, 16, 16, 0x0000000000000000"
+ROW = "GPU-1, NVIDIA A10, Enabled, Enabled, 0, 16, 16, 0x0000000000000000"
 Answer = tuple[str | None, str | None]
 
 
@@ -183,6 +183,23 @@ def test_links_of_guests_may_be_made_up(tmp_path: Path) -> None:
     view = view_of(tmp_path, hosts.cloud_machine())
     assert findings(view)["gpu_link"].state is UNKNOWN
     assert of(tmp_path / "bare", "gpu_link").text == "no GPU with a PCI Express link"
+
+
+def test_the_card_of_a_guest_says_how_wide_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pci_card(tmp_path / "host", width="8")
+    view = view_of(tmp_path, hosts.cloud_machine() | LOADED)
+    monkeypatch.setattr(smi, "here", lambda view: True)
+    for lanes, state, text in (
+        ("16, 16", OK, "as wide as the cards"),
+        ("8, 16", NOTICE, "NVIDIA A10: x8 of x16: copies"),
+        ("[N/A], [N/A]", UNKNOWN, "hypervisor"),
+    ):
+        row = ROW.replace("16, 16", lanes)
+        monkeypatch.setattr(smi, "run", lambda _, row=row: (f"{row}\n", None))
+        found = findings(view)["gpu_link"]
+        assert found.state is state and text in found.text, found
 
 
 # ---- what nvidia-smi says ----
