@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from benchmarks.arguments import given_seconds
 from benchmarks.gpu import against_peers, latencies
 from benchmarks.gpu.trials import Table
 from hostbench.host.gpu import ListedDevice
@@ -31,6 +32,18 @@ def test_nor_is_a_card_of_which_nothing_is_published(
         latencies.main()
     assert ended.value.code == 2
     assert "of A card no published cycles are known" in capsys.readouterr().err
+
+
+def test_how_long_a_trial_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for word, seconds in (("", 2.0), ("0.5", 0.5), ("3600", 3600.0)):
+        monkeypatch.setenv("HOSTBENCH_GPU_SECONDS", word)
+        assert given_seconds("HOSTBENCH_GPU_SECONDS", 2.0) == seconds
+    for word in ("two", "0", "-1", "nan", "inf", "3601"):
+        monkeypatch.setenv("HOSTBENCH_GPU_SECONDS", word)
+        with pytest.raises(SystemExit) as ended:
+            given_seconds("HOSTBENCH_GPU_SECONDS", 2.0)
+        assert f"HOSTBENCH_GPU_SECONDS={word} is no number" in str(ended.value)
+        assert "unset it for 2" in str(ended.value)
 
 
 @dataclass
