@@ -1,4 +1,5 @@
-"""Our figures against nvbandwidth and PyTorch, each in turn, those that are installed.
+"""Our figures against nvbandwidth and PyTorch, each in turn, those that are installed. clpeak's are
+of other conditions than ours and have no ratio.
 
 usage: python -m benchmarks.gpu.against_peers [PAIRS [TOOL ...]] (default: 7, all)
 """
@@ -6,6 +7,8 @@ usage: python -m benchmarks.gpu.against_peers [PAIRS [TOOL ...]] (default: 7, al
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks.arguments import given_number
 from benchmarks.gpu.trials import Row, Table, at_least, device, giga, gpu_bench
@@ -27,6 +30,7 @@ CASES = (
     f"device_to_host {PINNED}",
     f"host_to_device {PAGEABLE}",
     f"device_to_host {PAGEABLE}",
+    "gemm --dtype bf16",
 )
 TARGETS = {"nvbandwidth": at_least(0.98)}
 
@@ -40,8 +44,13 @@ def ask(command: tuple[str, ...]) -> str:
 
 
 def theirs(peer: Peer, beside: Beside) -> float:
-    command = peer.command(beside).arguments
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    command = peer.command(beside)
+    with TemporaryDirectory() as directory:
+        for name, text in command.files.items():
+            (Path(directory) / name).write_text(text)
+        ran = subprocess.run(
+            command.arguments, capture_output=True, text=True, timeout=600, cwd=directory
+        )
     try:
         return peer.parse(ran.stdout + ran.stderr, beside)
     except BadOutput as error:
@@ -62,11 +71,12 @@ def compare(table: Table, command: str, pairs: int, tools: list[str]) -> None:
     params: Params = {**started["params"], "device": str(device().index)}
     beside = Beside(cpus=tuple(started["placement"]["cpus"]), rate=1.0, elapsed_s=2.0)
     for peer in peers(started["workload"], params):
-        survey = peer.survey(lambda words: ask(tuple(words)), beside)
-        if peer.metric is None or (tools and peer.tool not in tools):
+        if tools and peer.tool not in tools:
             continue
-        if survey.unsupported is not None:
-            print(f"{command}, {peer.tool}: {survey.unsupported}", file=sys.stderr)
+        survey = peer.survey(lambda words: ask(tuple(words)), beside)
+        if peer.metric is None or survey.unsupported is not None:
+            why = survey.unsupported or f"no ratio, its figure is {peer.measures}"
+            print(f"{command}, {peer.tool}: {why}", file=sys.stderr)
             continue
         mine, its = partial(ours, command, peer.metric), partial(theirs, peer, beside)
         found = interleaved(pairs, mine, its)

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Every comparison of the GPU in turn, about half an hour on a quiet host with a card; the tables go
-# to standard output, the raw figures to results/ beside this script. What is not installed
-# (nvbandwidth, clpeak, cuBLASLt) is named on standard error and left out; a script
-# that could compare nothing fails like one that missed a target.
+# Every comparison of the GPU in turn, about 20 minutes with 7 pairs on a quiet host with a card; the
+# tables go to standard output, the raw figures to results/ beside this script. What is not installed
+# (nvbandwidth, PyTorch, cuBLASLt) is named on standard error and left out; a script that could
+# compare nothing fails like one that missed a target.
 #
-# usage: [HOSTBENCH_GPU=INDEX|UUID] benchmarks/gpu/all.sh [PAIRS]
+# usage: [HOSTBENCH_GPU=INDEX|UUID] [HOSTBENCH_GPU_SECONDS=2] benchmarks/gpu/all.sh [PAIRS]
+#   HOSTBENCH_GPU          the card, the first one where it is unset
+#   HOSTBENCH_GPU_SECONDS  how long each trial of ours and each loop of copies takes
 set -euo pipefail
 
 pairs=${1:-7}

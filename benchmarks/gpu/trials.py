@@ -1,5 +1,6 @@
 """Runs gpu-bench for the benchmarks of this directory, on the card that HOSTBENCH_GPU names (an
-index of `gpu-bench --list-devices` or a UUID; without it the first GPU)."""
+index of `gpu-bench --list-devices` or a UUID; without it the first GPU), trials of
+HOSTBENCH_GPU_SECONDS (2)."""
 
 import json
 import os
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NoReturn
 
+from benchmarks.arguments import given_seconds
 from benchmarks.figures import Entry, save
 from benchmarks.pairs import RATIO_COLUMNS, Comparison, Target, print_header, print_row
 from benchmarks.programs import Events, program, trial
@@ -22,7 +24,7 @@ from services.gpu.limits import limits
 from services.gpu.peers.device import is_named
 
 DEVICE = os.environ.get("HOSTBENCH_GPU", "auto")
-SECONDS = 2.0
+SECONDS = given_seconds("HOSTBENCH_GPU_SECONDS", 2.0)
 RATE, BYTES = "operations_per_second", "bytes_per_second"
 
 
@@ -85,7 +87,8 @@ class Table:
         print_row([*row.cells, *row.compared.cells()])
         self.met = self.met and row.compared.met
         self._entries.append(row.compared.entry(commands="; ".join(row.commands)))
-        save(f"gpu/{self._name}", self._entries, device=device().model_dump())
+        card = device().model_dump()
+        save(f"gpu/{self._name}", self._entries, device=card, seconds=f"{SECONDS:g}")
 
     def end(self) -> None:
         """End the script: exit code 1 where a target was missed, 2 where nothing was compared."""

@@ -10,17 +10,25 @@ from hostbench.model.doctor import Evidence
 LIBRARY_DIRECTORIES = ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib", "/lib/*")
 
 
-def peers_installed(packages: Mapping[str, str]) -> Outcome:
-    """Whether the tools are installed that figures can be compared with; `packages` by tool."""
+def peers_installed(
+    packages: Mapping[str, str], elsewhere: Mapping[str, str] | None = None
+) -> Outcome:
+    """Whether the tools are installed that figures can be compared with; `packages` by tool, and in
+    `elsewhere` the origin of tools that are in no package."""
+    origins = elsewhere or {}
     # Found in the same way as by a run.
-    missing = {tool: package for tool, package in packages.items() if shutil.which(tool) is None}
+    paths = {tool: shutil.which(tool) for tool in (*packages, *origins)}
+    missing = [tool for tool, path in paths.items() if path is None]
     seen = [
-        Evidence(source=tool, value=shutil.which(tool), reason=_not_found(tool in missing))
-        for tool in packages
+        Evidence(source=tool, value=path, reason=_not_found(path is None))
+        for tool, path in paths.items()
     ]
     if not missing:
-        return ok("all are installed", *seen)
-    advice = Advice(f"apt-get install {' '.join(missing.values())}", Reach.INSTALLED)
+        return ok(f"{', '.join(paths)}: installed", *seen)
+    lacking = [packages[tool] for tool in missing if tool in packages]
+    install = [f"apt-get install {' '.join(lacking)}"] if lacking else []
+    build = [f"{tool}: {origins[tool]}" for tool in missing if tool in origins]
+    advice = Advice("; ".join([*install, *build]), Reach.INSTALLED)
     return notice(f"without {', '.join(missing)}", *seen, advice=advice)
 
 

@@ -1,7 +1,7 @@
 """What `hostbench doctor` asks for the gpu subsystem alone. Settings are only looked at."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hostbench.doctor.check import (
     Advice,
@@ -21,7 +21,7 @@ from hostbench.host.gpu import DEVICE_FILES, GUEST, LOADED
 from hostbench.model.doctor import Evidence
 from hostbench.model.host import Gpu
 from services.gpu import smi
-from services.gpu.peers import PACKAGES
+from services.gpu.peers import PACKAGES, nvbandwidth
 
 # The oldest that loads what CUDA 12's compiler makes: CUDA Toolkit Release Notes, minor version
 # compatibility.
@@ -233,11 +233,27 @@ def gpu_link(view: View) -> Outcome:
         nothing = Evidence(source=f"{PCI}/*/max_link_width", reason="no GPU with a link")
         return unknown("no GPU with a PCI Express link", nothing)
     if view.may_be_virtual:
-        return unknown(GUEST, *seen)
+        return _link_by_the_card(view, *seen)
     if narrow:
-        text = f"{'; '.join(narrow)}: copies to and from the host are slower than they could be"
-        return notice(text, *seen, advice=Advice("another slot, or no riser", Reach.MACHINE))
+        return _narrow(narrow, *seen)
     return ok("as wide and fast as the cards", *seen)
+
+
+def _link_by_the_card(view: View, *made_up: Evidence) -> Outcome:
+    """What NVIDIA's cards say of their lanes, whatever a hypervisor shows."""
+    answer = smi.cards(view)
+    now, most = "pcie.link.width.current", "pcie.link.width.max"
+    lanes = [(row["name"], row[now], row[most]) for row in answer.rows]
+    if not lanes or not all(one.isdigit() for _, *both in lanes for one in both):
+        return unknown(GUEST, *made_up)
+    seen = (*_evidence(answer, now), *_evidence(answer, most))
+    narrow = [f"{name}: x{here} of x{whole}" for name, here, whole in lanes if here != whole]
+    return _narrow(narrow, *seen) if narrow else ok("as wide as the cards", *seen)
+
+
+def _narrow(links: Sequence[str], *seen: Evidence) -> Outcome:
+    text = f"{'; '.join(links)}: copies to and from the host are slower than they could be"
+    return notice(text, *seen, advice=Advice("another slot, or no riser", Reach.MACHINE))
 
 
 def gpu_processes(view: View) -> Outcome:
@@ -258,9 +274,10 @@ def gpu_processes(view: View) -> Outcome:
 
 
 def gpu_peers(view: View) -> Outcome:
-    """Whether the tools are there that figures can be held against."""
-    del view
-    return peers_installed(PACKAGES)
+    """Whether the tools are there that figures can be held against; one measures NVIDIA's cards
+    alone."""
+    loaded = view.read(smi.LOADED).text is not None
+    return peers_installed(PACKAGES, {nvbandwidth.TOOL: nvbandwidth.SOURCE} if loaded else {})
 
 
 CHECKS = (

@@ -18,7 +18,6 @@ CARD = (
     "persistence_mode",
     "ecc.mode.current",
     "ecc.errors.uncorrected.volatile.total",
-    "pcie.link.gen.max",
     "pcie.link.width.current",
     "pcie.link.width.max",
 )

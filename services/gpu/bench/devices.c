@@ -98,12 +98,23 @@ static size_t place_in(const struct device_list *list, const struct gpu_device *
     return i;
 }
 
-size_t devices_index(const struct gpu_device *device)
+static const struct device_list *list_of(const struct gpu_device *device)
 {
     size_t b = 0;
     while (b < GPU_BACKENDS - 1 && place_in(&lists[b], device) == lists[b].count)
         b++;
-    return place_in(&lists[b], device);
+    return &lists[b];
+}
+
+size_t devices_index(const struct gpu_device *device)
+{
+    return place_in(list_of(device), device);
+}
+
+bool devices_has_capability(const struct gpu_device *device, int major, int minor)
+{
+    const struct gpu_device *first = list_of(device)->entries[devices_index(device)].by;
+    return first->cc_major == major && first->cc_minor == minor;
 }
 
 /* ---- the one that is meant ------------------------------------------------------------------- */

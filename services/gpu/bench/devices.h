@@ -33,6 +33,9 @@ enum device_answer devices_choose(const char *device, const char *backend,
                                   const struct gpu_device **chosen, char *why, size_t size);
 /* Its index; it stands in a list of the functions above. */
 size_t devices_index(const struct gpu_device *device);
+/* Whether it has this compute capability, by CUDA or as another backend's entry of such a card; it
+ * stands in a list of the functions above. */
+bool devices_has_capability(const struct gpu_device *device, int major, int minor);
 /* --list-devices; the exit code. */
 int devices_print(void);
 

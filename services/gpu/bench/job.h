@@ -47,8 +47,7 @@ struct gpu_kind {
     size_t own_bytes; /* of job->own, zeroed; may be 0 */
     /* NULL, or why this device cannot do it with these parameters. May be NULL. */
     const char *(*unsupported)(const struct run *run, const struct gpu_device *device);
-    /* NULL, or why what it does there wants to be confirmed, beyond what is said of every device
-     * that nobody has tried. May be NULL. */
+    /* NULL, or what no card of any kind has confirmed. May be NULL. */
     const char *(*unconfirmed)(const struct run *run, const struct gpu_device *device);
     /* The device is open, job->queue is there: buffers, kernels; fills in job->work. */
     int (*open)(struct gpu_job *job);

@@ -28,6 +28,7 @@ const struct workload fma_workload = {
     .params = fma_params,
     .metrics = metrics,
     .own = &fma_kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_OPERATIONS("A fused multiply-add is two operations."),
     ROWS_BULK,
 };
@@ -38,6 +39,7 @@ const struct workload int_add_workload = {
     .params = integer_params,
     .metrics = metrics,
     .own = &int_add_kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_OPERATIONS("An addition is one operation."),
     ROWS_BULK,
 };
@@ -48,6 +50,7 @@ const struct workload int_mul_add_workload = {
     .params = integer_params,
     .metrics = metrics,
     .own = &int_mul_add_kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_OPERATIONS("A multiply-add is two operations."),
     ROWS_BULK,
 };
@@ -58,6 +61,7 @@ const struct workload dp4a_workload = {
     .params = plain_params,
     .metrics = metrics,
     .own = &dp4a_kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_OPERATIONS("A dot product with its addition is eight operations."),
     ROWS_BULK,
 };

@@ -75,6 +75,7 @@ const struct workload read_workload = {
     .params = stream_params,
     .metrics = stream_metrics,
     .own = &stream_read.kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_BYTES("Bytes read."),
     ROWS_BULK,
 };
@@ -85,6 +86,7 @@ const struct workload write_workload = {
     .params = stream_params,
     .metrics = stream_metrics,
     .own = &stream_write.kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_BYTES("Bytes written."),
     ROWS_BULK,
 };
@@ -95,6 +97,7 @@ const struct workload copy_workload = {
     .params = copy_params,
     .metrics = stream_metrics,
     .own = &stream_copy.kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_BYTES("Bytes read and written: twice the array."),
     ROWS_BULK,
 };
@@ -105,6 +108,7 @@ const struct workload triad_workload = {
     .params = stream_params,
     .metrics = stream_metrics,
     .own = &stream_triad.kind,
+    .setup_s = ROWS_SETUP_S,
     ROWS_BYTES("Bytes read and written: three times the array. Based on a variant of the STREAM "
                "benchmark."),
     ROWS_BULK,
@@ -117,6 +121,7 @@ const struct workload pointer_chase_workload = {
     .params = chase_params,
     .metrics = chase_metrics,
     .own = &chase_kind,
+    .setup_s = ROWS_SETUP_S,
     .rate = {.name = "access_time_s",
              .unit = "s",
              .description = "Time of one access that depends on the one before, by the device's "

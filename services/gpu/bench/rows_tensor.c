@@ -53,6 +53,7 @@ const struct workload tensor_workload = {
     .params = tensor_params,
     .metrics = tensor_metrics,
     .own = &tensor_kind,
+    .setup_s = 0.9,
     ROWS_OPERATIONS("A multiplication with its addition is two operations."),
     ROWS_BULK,
 };
@@ -64,6 +65,7 @@ const struct workload gemm_workload = {
     .params = gemm_params,
     .metrics = gemm_metrics,
     .own = &gemm_kind,
+    .setup_s = 1.1,
     .resolve = gemm_resolve,
     ROWS_OPERATIONS("2 n^3 operations a product."),
     ROWS_BULK,

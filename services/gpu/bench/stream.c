@@ -41,7 +41,7 @@ static struct stream *stream_of(const struct gpu_job *job)
     return job->own;
 }
 
-static unsigned groups_of(const struct stream *stream)
+static unsigned tiles_of(const struct stream *stream)
 {
     return (unsigned)(stream->bytes / KERNEL_TILE_BYTES);
 }
@@ -58,22 +58,22 @@ static bool fills_floats(const struct stream *stream)
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
+/* Of a kernel that fills or checks: a group a tile. */
 static int launch(struct gpu_job *job, const struct gpu_kernel *kernel,
-                  const struct gpu_argument *arguments, unsigned count, struct gpu_event *begin,
-                  struct gpu_event *end)
+                  const struct gpu_argument *arguments, unsigned count)
 {
     const struct gpu_launch one = {.kernel = kernel,
-                                   .groups = groups_of(stream_of(job)),
+                                   .groups = tiles_of(stream_of(job)),
                                    .group_size = KERNEL_GROUP_SIZE,
                                    .arguments = arguments,
                                    .count = count};
-    return job->backend->launch(job->queue, &one, begin, end);
+    return job->backend->launch(job->queue, &one, NULL, NULL);
 }
 
 static int fill(struct gpu_job *job, const struct gpu_memory *array, uint32_t seed)
 {
     const struct gpu_argument arguments[] = {GPU_ARG_MEMORY(array), GPU_ARG_U32(seed)};
-    return launch(job, stream_of(job)->fill, arguments, 2, NULL, NULL);
+    return launch(job, stream_of(job)->fill, arguments, 2);
 }
 
 /* What an operation writes to, or NULL. */
@@ -119,7 +119,14 @@ static int pass(struct gpu_job *job, struct gpu_event *begin, struct gpu_event *
     int failure = clocks_next(job, &slot);
     arguments[count++] = GPU_ARG_MEMORY(clocks_memory(job));
     arguments[count++] = GPU_ARG_U32(slot);
-    return failure ? failure : launch(job, stream->kernel, arguments, count, begin, end);
+    if (failure)
+        return failure;
+    const struct gpu_launch one = {.kernel = stream->kernel,
+                                   .groups = tiles_of(stream) * stream->kind->groups,
+                                   .group_size = KERNEL_GROUP_SIZE,
+                                   .arguments = arguments,
+                                   .count = count};
+    return job->backend->launch(job->queue, &one, begin, end);
 }
 
 static int driver_pass(struct gpu_job *job, struct gpu_event *begin, struct gpu_event *end)
@@ -150,7 +157,7 @@ static int enqueue(struct gpu_job *job, unsigned lane, uint64_t passes, struct g
 static int check_sums(struct gpu_job *job, uint32_t (*wanted)(unsigned group), const char *what)
 {
     const struct stream *stream = stream_of(job);
-    unsigned groups = groups_of(stream);
+    unsigned groups = tiles_of(stream);
     uint32_t *sums = malloc(groups * sizeof *sums);
     if (!sums) {
         run_reason(job->run, "no memory for the %u sums of the device's groups", groups);
@@ -185,8 +192,8 @@ static int check_on_device(struct gpu_job *job)
     const struct gpu_argument floats[] = {GPU_ARG_MEMORY(stream->arrays[0]), GPU_ARG_U32(SEED_FROM),
                                           GPU_ARG_U32(SEED_OTHER), GPU_ARG_U32(TRIAD_SCALAR),
                                           GPU_ARG_MEMORY(stream->sums)};
-    int failure = fills_floats(stream) ? launch(job, stream->check, floats, 5, NULL, NULL)
-                                       : launch(job, stream->check, words, 3, NULL, NULL);
+    int failure = fills_floats(stream) ? launch(job, stream->check, floats, 5)
+                                       : launch(job, stream->check, words, 3);
     if (!failure)
         failure = gpu_drain(job->queue);
     if (failure || run_stopping(job->run))
@@ -232,7 +239,7 @@ static int check_part(struct gpu_job *job, uint64_t offset, float *piece)
 static int check_on_host(struct gpu_job *job)
 {
     const struct stream *stream = stream_of(job);
-    unsigned groups = groups_of(stream);
+    unsigned groups = tiles_of(stream);
     unsigned parts = stream->bytes <= ALL_BELOW_BYTES ? groups : PARTS;
     float *piece = malloc(KERNEL_TILE_BYTES);
     int failure = piece ? EXIT_OK : EXIT_RESOURCE;
@@ -271,7 +278,7 @@ static int verify(struct gpu_job *job)
 static int allocate(struct gpu_job *job)
 {
     struct stream *stream = stream_of(job);
-    int failure = job->backend->memory(&job->gpu, (uint64_t)groups_of(stream) * CONTENTS_WORD_BYTES,
+    int failure = job->backend->memory(&job->gpu, (uint64_t)tiles_of(stream) * CONTENTS_WORD_BYTES,
                                        &stream->sums);
     for (unsigned i = 0; i < stream->kind->arrays && !failure; i++)
         failure = job->backend->memory(&job->gpu, stream->bytes, &stream->arrays[i]);
@@ -379,7 +386,7 @@ static void close_stream(struct gpu_job *job)
      .verify = verify,                                                                             \
      .finish = finish}
 
-const struct stream_kind stream_read = {KIND("read"), 1};
-const struct stream_kind stream_write = {KIND("write"), 1};
-const struct stream_kind stream_copy = {KIND("copy"), 2};
-const struct stream_kind stream_triad = {KIND("triad"), 3};
+const struct stream_kind stream_read = {KIND("read"), .arrays = 1, .groups = 1};
+const struct stream_kind stream_write = {KIND("write"), .arrays = 1, .groups = 1};
+const struct stream_kind stream_copy = {KIND("copy"), .arrays = 2, .groups = 8};
+const struct stream_kind stream_triad = {KIND("triad"), .arrays = 3, .groups = 8};

@@ -9,6 +9,7 @@ struct stream_kind {
     struct gpu_kind kind; /* what the table has; first, so that it leads back here. Its name is the
                              kernel's */
     unsigned arrays;      /* that a pass reads or writes, each once */
+    unsigned groups;      /* of its kernel, for each tile of KERNEL_TILE_BYTES */
 };
 
 extern const struct stream_kind stream_read, stream_write, stream_copy, stream_triad;

@@ -50,15 +50,21 @@ static const struct tensor_kernel *shape_for(const struct run *run, const struct
     return NULL;
 }
 
-/* "fp16 (wgmma), fp16 (mma), …" of those that the device has. */
+/* "fp16 (wgmma), fp16 (mma), …" of those that the device has; two shapes of one stand side by side. */
 static void list_shapes(const struct gpu_device *device, char *text, size_t size)
 {
+    const struct tensor_kernel *last = NULL;
     size_t used = 0;
     text[0] = '\0';
-    for (const struct tensor_kernel *shape = tensor_kernels; shape->name; shape++)
-        if (is_there(shape, device) && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s (%s)", used ? ", " : "",
-                                     shape->dtype, tensor_instruction_name(shape->instruction));
+    for (const struct tensor_kernel *shape = tensor_kernels; shape->name; shape++) {
+        bool named =
+            last && !strcmp(last->dtype, shape->dtype) && last->instruction == shape->instruction;
+        if (named || !is_there(shape, device) || used >= size)
+            continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%s (%s)", used ? ", " : "",
+                                 shape->dtype, tensor_instruction_name(shape->instruction));
+        last = shape;
+    }
 }
 
 static const char *unsupported(const struct run *run, const struct gpu_device *device)
@@ -83,24 +89,13 @@ static const char *unsupported(const struct run *run, const struct gpu_device *d
     return why;
 }
 
-/* Remove what somebody has confirmed on a card. */
 static const char *unconfirmed(const struct run *run, const struct gpu_device *device)
 {
     const struct tensor_kernel *shape = shape_for(run, device);
-    if (!shape)
+    if (!shape || shape->instruction != TENSOR_TCGEN05)
         return NULL;
-    switch (shape->instruction) {
-    case TENSOR_MMA:
-        return "mma.sync: no figure of it was confirmed on a card yet. That it is right is checked "
-               "in each trial; that it is fast, in the disassembly alone";
-    case TENSOR_WGMMA:
-        return "wgmma: no figure of it was confirmed on a card yet. That it is right is checked in "
-               "each trial; that it is fast, in the disassembly alone";
-    case TENSOR_TCGEN05:
-        return "tcgen05.mma never ran on a card before this. That it is right is checked in each "
-               "trial; that it is fast, in the disassembly alone";
-    }
-    return NULL;
+    return "tcgen05.mma never ran on a card before this. That it is right is checked in each "
+           "trial; that it is fast, in the disassembly alone";
 }
 
 /* ---- launches ------------------------------------------------------------------------------- */

@@ -61,6 +61,9 @@ static int fma_operand(unsigned row, unsigned k)
     return values[k % 4];
 }
 
+/* Of fp64, where vector.k has b and d, 4 and -2, in its code: a. */
+static const double FMA_FP64_OPERAND = 0.5;
+
 /* Of a packed type: eight numbers, then pairs of 1, 2, 1 and 128 as fp16 (8 to 11) and bfloat16. */
 static uint32_t packed_operand(unsigned row, unsigned k)
 {
@@ -111,7 +114,7 @@ void vector_operands(const struct vector_kernel *kernel, void *operands)
             else if (packed(kernel))
                 ((uint32_t *)operands)[at] = packed_operand(row, k);
             else if (kernel->result_bytes == 8)
-                ((double *)operands)[at] = small;
+                ((double *)operands)[at] = FMA_FP64_OPERAND;
             else
                 ((float *)operands)[at] = (float)small;
         }

@@ -55,8 +55,8 @@ typedef half2 fp16_pair;
 #define fp16_operand(k) fp16_pack(OPERAND(k), OPERAND(4 + k))
 #define fp16_fma(a, b, c) fma(a, b, c)
 #define fp16_pack(low, high) ((half2)((half)(low), (half)(high)))
-#define fp16_low(x) ((i32)(x).x)
-#define fp16_high(x) ((i32)(x).y)
+#define fp16_low(pair) ((i32)(pair).x)
+#define fp16_high(pair) ((i32)(pair).y)
 #endif
 
 #if defined(WANT_dp4a_int8) && defined(__opencl_c_integer_dot_product_input_4x8bit_packed)

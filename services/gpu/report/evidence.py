@@ -31,7 +31,7 @@ MEANINGS = {
     "in the figure",
     "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
     "were checked",
-    "not_run_on_hardware": "this workload has not been run on such hardware yet: hold it "
+    "not_run_on_hardware": "no figure of this workload was confirmed on such a card yet: hold it "
     "against another tool's figure",
 }
 PART_OF_A_CARD = (

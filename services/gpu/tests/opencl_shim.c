@@ -8,6 +8,7 @@
  * SHIM_BUILD_LOG   what the compiler says
  * SHIM_TYPE        what the devices are: "4" a GPU, "8" an accelerator
  * SHIM_VENDOR      … and who made them
+ * SHIM_BUS         the number of their bus, as NVIDIA's driver gives it
  * SHIM_UNAVAILABLE set: the devices are not available
  * SHIM_NO_COMPILER set: the devices have no compiler
  * SHIM_EXTENSIONS  what the devices can do beyond OpenCL 1.2
@@ -128,6 +129,7 @@ struct answer {
 static const struct answer answers[] = {
     {CL_DEVICE_TYPE, "SHIM_TYPE", NULL, ANSWER_U64},
     {CL_DEVICE_VENDOR, "SHIM_VENDOR", NULL, ANSWER_TEXT},
+    {CL_DEVICE_PCI_BUS_ID_NV, "SHIM_BUS", NULL, ANSWER_U32},
     {CL_DEVICE_AVAILABLE, "SHIM_UNAVAILABLE", "0", ANSWER_U32},
     {CL_DEVICE_COMPILER_AVAILABLE, "SHIM_NO_COMPILER", "0", ANSWER_U32},
     {CL_DEVICE_EXTENSIONS, "SHIM_EXTENSIONS", NULL, ANSWER_TEXT},

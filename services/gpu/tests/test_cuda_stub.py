@@ -140,6 +140,20 @@ def test_a_trial_leaves_nothing(reports: dict[str, Report], workload: str) -> No
     assert left and not any(left.values()), left
 
 
+def test_what_no_card_like_this_one_has_confirmed_is_marked() -> None:
+    for capability, workload, marked in (
+        ("9.0", "fma", ""),
+        ("9.0", "copy by the driver", ""),
+        ("9.0", "peer_to_peer", "copies between two cards never ran"),
+        ("8.9", "fma", "confirmed on an H200 (compute capability 9.0) alone"),
+        ("12.0", "launch_latency", "confirmed on an H200 (compute capability 9.0) alone"),
+        ("12.0", "peer_to_peer", "copies between two cards never ran"),
+    ):
+        trial = measure(*arguments(workload), env=settings(workload, cc=capability))
+        warned = trial.warnings.get("not_run_on_hardware", "")
+        assert warned.startswith(marked) and bool(warned) == bool(marked), (capability, workload)
+
+
 def test_what_a_trial_is_told_of_the_card() -> None:
     """In so long a time that it is as good as nothing how late the sensors are read."""
     arguments = ("--dtype=fp32", "--backend=cuda", "--duration-s=2", "--warmup-s=0")

@@ -24,7 +24,7 @@ LOADED = {
     "Tue Mar  5 22:23:56 UTC 2024\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
 }
 # As nvidia-smi 550 prints them with --format=csv,noheader,nounits.
-ROW = "GPU-1, NVIDIA A10, Enabled, Enabled, 0, 4, 16, 16, 0x0000000000000000"
+ROW = "GPU-1, NVIDIA A10, Enabled, Enabled, 0, 16, 16, 0x0000000000000000"
 Answer = tuple[str | None, str | None]
 
 
@@ -185,6 +185,23 @@ def test_links_of_guests_may_be_made_up(tmp_path: Path) -> None:
     assert of(tmp_path / "bare", "gpu_link").text == "no GPU with a PCI Express link"
 
 
+def test_the_card_of_a_guest_says_how_wide_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pci_card(tmp_path / "host", width="8")
+    view = view_of(tmp_path, hosts.cloud_machine() | LOADED)
+    monkeypatch.setattr(smi, "here", lambda view: True)
+    for lanes, state, text in (
+        ("16, 16", OK, "as wide as the cards"),
+        ("8, 16", NOTICE, "NVIDIA A10: x8 of x16: copies"),
+        ("[N/A], [N/A]", UNKNOWN, "hypervisor"),
+    ):
+        row = ROW.replace("16, 16", lanes)
+        monkeypatch.setattr(smi, "run", lambda _, row=row: (f"{row}\n", None))
+        found = findings(view)["gpu_link"]
+        assert found.state is state and text in found.text, found
+
+
 # ---- what nvidia-smi says ----
 
 SETTINGS = (gpu_persistence, gpu_ecc, gpu_throttling)
@@ -273,6 +290,29 @@ def test_others_on_the_card(asked: Callable[..., View]) -> None:
     assert shared.text == "2 on the cards: python3 (pid 4711), a, b (pid 12)"
     alone = asked(("", None))
     assert gpu_processes(alone).state in (OK, UNKNOWN)
+
+
+def test_which_peers_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvbandwidth, which no package has, is one of NVIDIA's cards alone."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    places = itertools.count()
+
+    def found(files: Files, *tools: str) -> Finding:
+        for tool in tools:
+            (tmp_path / tool).touch(mode=0o755)
+        return of(tmp_path / f"host{next(places)}", "gpu_peers", files)
+
+    without = found({})
+    assert without.state is NOTICE and without.text == "without clpeak"
+    assert without.remedy is not None and "apt-get install clpeak" in str(without.remedy)
+    both = found(LOADED)
+    assert both.text == "without clpeak, nvbandwidth"
+    assert "apt-get install clpeak; nvbandwidth: github.com" in str(both.remedy)
+    assert found({}, "clpeak").text == "clpeak: installed"
+    one = found(LOADED, "clpeak")
+    assert one.state is NOTICE and one.text == "without nvbandwidth"
+    assert "apt-get" not in str(one.remedy) and "github.com/NVIDIA" in str(one.remedy)
+    assert found(LOADED, "nvbandwidth").text == "clpeak, nvbandwidth: installed"
 
 
 def test_on_a_host_of_files_nobody_is_asked(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.compiled import compiled
 GPU = Path(__file__).parents[1]
 GROUP_SIZE = 256
 TILE_BYTES = 32768
+GROUPS = 8  # of copy and triad, a tile
 VECTOR = [
     ("fma", "fp64"),
     ("fma", "fp32"),
@@ -194,7 +195,7 @@ def test_read_sums_every_group(run: Callable[..., None]) -> None:
 def test_copy(run: Callable[..., None]) -> None:
     source, to, record = memory(2), memory(2), np.zeros(32, np.uint8)
     run("fill", 2, source, 9)
-    run("copy", 2, source, to, record, 0)
+    run("copy", 2 * GROUPS, source, to, record, 0)
     assert (to == source).all()
 
 
@@ -203,7 +204,7 @@ def test_triad(run: Callable[..., None]) -> None:
     record, sums = np.zeros(32, np.uint8), np.zeros(8, np.uint8)
     run("fill_float", 2, b, 1)
     run("fill_float", 2, c, 2)
-    run("triad", 2, a, b, c, 255, record, 0)
+    run("triad", 2 * GROUPS, a, b, c, 255, record, 0)
     expected = b.view(np.float32).astype(float) + 255 * c.view(np.float32).astype(float)
     assert (a.view(np.float32) == expected).all()
     run("check_triad", 2, a, 1, 2, 255, sums)

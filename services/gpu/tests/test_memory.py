@@ -226,8 +226,8 @@ def test_a_walk_that_stops() -> None:
 # What is done to the OpenCL source in a copy of the program: as long as what it replaces.
 CHANGES = [
     ("read", "sum += v[k].x + v[k].y", "sum += v[k].x + v[k].x"),
-    ("copy", "EACH_VECTOR to[AT(k)] = v[k];", "EACH_VECTOR to[AT(k)] = v[0];"),
-    ("triad", "AS_FLOAT(v[k].w), AS_FLOAT(u[k].w)", "AS_FLOAT(u[k].w), AS_FLOAT(v[k].w)"),
+    ("copy", "to[GLOBAL_ID] = from[GLOBAL_ID];", "to[GLOBAL_ID] = from[LOCAL_ID ];"),
+    ("triad", "AS_FLOAT(v.w), AS_FLOAT(u.w)", "AS_FLOAT(u.w), AS_FLOAT(v.w)"),
     ("write", "EACH_VECTOR to[AT(k)] = pattern(seed, AT(k));\n    RECORD", None),
     ("pointer_chase", "CHASE4(load) CHASE4(load) CHASE4(load) CHASE4(load)", None),
 ]

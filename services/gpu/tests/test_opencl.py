@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gpu.tests import opencl_shim
+from services.gpu.tests import cuda_stub, opencl_shim
 from services.gpu.tests.compiler import compiler
 from services.gpu.tests.program import MOMENT, PROGRAM, call, listed, measure, on_pocl, table
 from tests.benchmark import OK, RESOURCE, UNSUPPORTED, refused
@@ -89,6 +89,19 @@ def test_a_gpu_that_nobody_has_tried_is_marked(shim: Shim, vendor: str) -> None:
     trial = measure("fma", *MOMENT, env=shim(type=4, vendor=vendor))
     assert trial.facts["device_type"] == "gpu" and trial.facts["vendor"] == vendor
     assert "not_run_on_hardware" in trial.warnings and "not_a_gpu" not in trial.warnings
+
+
+def test_a_card_that_cuda_knows_too_is_marked_by_its_capability(shim: Shim) -> None:
+    """OpenCL tells none itself."""
+    opencl = shim(type=4, bus=0x5A)
+    for capability, marked in (("9.0", False), ("8.9", True)):
+        cuda = cuda_stub.environment(cc=capability)
+        libraries = ":".join(both["LD_LIBRARY_PATH"] for both in (opencl, cuda))
+        env = {**opencl, "STUB_CC": capability, "LD_LIBRARY_PATH": libraries}
+        trial = measure("fma", "--backend=opencl", *MOMENT, env=env)
+        assert trial.facts["pci"] == "0000:5a:00.0" and "compute_capability" not in trial.facts
+        assert trial.facts["kernel"].endswith("OpenCL C by the driver")
+        assert ("not_run_on_hardware" in trial.warnings) == marked
 
 
 @pytest.mark.parametrize(("unified", "share"), [(0, 0.5), (1, 0.9)])

@@ -1,5 +1,7 @@
-"""What AMD's compiler makes of the OpenCL kernels: clang has it built in, and no card is needed."""
+"""The OpenCL kernels: whether they are plain OpenCL C, and what AMD's compiler makes of them. clang
+has it built in, and no card is needed."""
 
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -12,17 +14,40 @@ from services.gpu.kernels.build import opencl_source
 ARCHS = ["gfx900", "gfx90a", "gfx1030"]
 
 
+def clang() -> str:
+    """Skip where it is not installed."""
+    found = shutil.which("clang")
+    if found is None:
+        pytest.skip("clang is not installed")
+    return found
+
+
+OPENCL = ("-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header")
+
+
+def test_no_compiler_finds_fault_with_a_kernel() -> None:
+    """What clang takes as an extension NVIDIA's driver refuses, such as variadic macros; and no
+    device of these tests has cl_khr_fp16, which this target has."""
+    source = opencl_source()
+    kernels = set(re.findall(r"^#ifdef WANT_(\w+)$", source, re.MULTILINE))
+    assert {"copy", "fma_fp16", "fma_fp64", "pointer_chase_cg"} <= kernels
+    pedantic = ("-Wall", "-Wpedantic", "-Werror", "-Wno-unused-function", "-fsyntax-only")
+    for kernel in kernels:
+        command = [clang(), *OPENCL, "-target", "spir64", *pedantic, f"-DWANT_{kernel}", "-"]
+        made = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, (kernel, made.stderr)
+
+
 @cache
 def instructions(arch: str, kernel: str, level: str) -> tuple[tuple[str, ...], ...]:
     """The words of each instruction; skips where this compiler cannot make them."""
-    clang = shutil.which("clang")
-    if clang is None:
-        pytest.skip("clang is not installed")
-    targets = subprocess.run([clang, "-print-targets"], capture_output=True, text=True, check=True)
+    targets = subprocess.run(
+        [clang(), "-print-targets"], capture_output=True, text=True, check=True
+    )
     if "amdgcn" not in targets.stdout:
         pytest.skip("this clang compiles nothing for AMD's cards")
     command = [
-        *(clang, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header"),
+        *(clang(), *OPENCL),
         *("-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib"),
         *("-S", level, f"-DWANT_{kernel}", "-o", "-", "-"),
     ]
@@ -46,7 +71,7 @@ def test_in_which_cache_a_chase_looks(arch: str, kernel: str, passes_by: bool) -
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize(
-    ("kernel", "loads", "stores"), [("read", 8, 0), ("copy", 8, 8), ("triad", 16, 8)]
+    ("kernel", "loads", "stores"), [("read", 8, 0), ("copy", 1, 1), ("triad", 2, 1)]
 )
 @pytest.mark.sampled(7)
 def test_arrays_are_in_registers(arch: str, kernel: str, loads: int, stores: int) -> None:
