@@ -4,7 +4,7 @@ It stands beside the verdict and does not decide it: a right figure from a busy 
 figure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.judge.culprit import (
@@ -32,8 +32,8 @@ from hostbench.model.events import EndEvent, OthersEvent, StartEvent
 from hostbench.model.result import Condition, ConditionState, TrialRecord
 from hostbench.model.table import Metric
 
-# Of the CPUs' time. Below it the host counts as quiet: a guest that does nothing else was seen to
-# spend 1 % on itself.
+# Of the CPUs' time. Below it the host counts as quiet, unless the case is disturbed: a guest that
+# does nothing else was seen to spend 1 % on itself.
 SHARE_LEAST = 0.03
 # The hypervisor's share that the idle gate tolerates, too.
 STOLEN_LEAST = STEAL_RATIO_MOST
@@ -66,9 +66,7 @@ def condition_of(one: Measured) -> Condition | None:
         weight = trial.end.elapsed_s / elapsed_s if elapsed_s else 1 / len(seen)
         for state, share in _shares(trial, len(seen)):
             shares[state] = shares.get(state, 0.0) + weight * share
-    found = sorted(
-        ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
-    )
+    found = _named(shares, is_disturbed=one.is_disturbed)
     if not found:
         # That the threads had their CPUs says nothing of the others, and of what all share.
         is_known = all(used_ratio(trial.others) is not None for trial in seen)
@@ -84,8 +82,21 @@ def condition_of(one: Measured) -> Condition | None:
     )
 
 
+def _named(
+    shares: Mapping[ConditionState, float], *, is_disturbed: bool
+) -> list[tuple[float, ConditionState]]:
+    """The shares that are large enough to be named, the largest first. A disturbed case is no case
+    of a quiet host: of it the largest share is named, however small it is."""
+    ranked = sorted(((share, state) for state, share in shares.items() if share > 0), reverse=True)
+    return [
+        (share, state)
+        for place, (share, state) in enumerate(ranked)
+        if share >= _least(state) or (is_disturbed and place == 0)
+    ]
+
+
 def _least(state: ConditionState) -> float:
-    """The share from which on it is said."""
+    """The share from which on it is named."""
     if state is ConditionState.QUOTA:
         return 0.0
     return STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST
