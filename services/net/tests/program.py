@@ -76,6 +76,17 @@ def small_loopback(mtu: int) -> tuple[str, ...]:
     return prefix
 
 
+def before_others() -> tuple[str, ...]:
+    """What stands before a program that no ordinary process is to hold up; nothing where that is
+    not allowed."""
+    prefix = ("chrt", "--fifo", "1")
+    try:
+        works = subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        works = False
+    return prefix if works else ()
+
+
 @contextmanager
 def session_file(text: str) -> Iterator[int]:
     """A descriptor of a file that only its holder can read, as a service hands a session over."""
