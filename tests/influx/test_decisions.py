@@ -23,7 +23,7 @@ from hostbench.results.store import JobDirectory, ResultsStore
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import Point, decision_points, line
 from orchestrator.influx.reindex import reindex
-from tests.stack.board_values import difference, is_of_several_jobs, rows_of
+from tests.stack.boards.answers import difference, is_of_several_jobs, rows_of
 from tests.stack.influx_server import InfluxServer
 from tests.unit.baseline_documents import of_host, of_hosts
 from tests.unit.decided import stored_job
