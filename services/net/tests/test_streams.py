@@ -114,7 +114,7 @@ def test_a_rate_is_kept(workload: str, direction: str) -> None:
         assert offered < 1.01 * rate
         assert ("rate_not_reached" in trial.warnings) == (offered < 0.95 * rate)
         received = trial.metrics["bytes_per_second"]
-        return offered >= 0.95 * rate and received == pytest.approx(rate, rel=0.1)
+        return bool(offered >= 0.95 * rate and received == pytest.approx(rate, rel=0.1))
 
     wait_until(keeps_it, lambda: f"{offers} instead of {rate}")
 
