@@ -63,6 +63,11 @@ def _target(entry: Path) -> str:
         return ""
 
 
+# Before a program that ordinary work is not to hold up; without the right to it, nice starts it all
+# the same.
+BEFORE_OTHERS = ("nice", "-n", "-20")
+
+
 def small_loopback(mtu: int) -> tuple[str, ...]:
     """What stands before a program whose loopback is to have this MTU: a namespace of its own."""
     script = f'ip link set lo mtu {mtu} up && exec "$@"'
@@ -74,17 +79,6 @@ def small_loopback(mtu: int) -> tuple[str, ...]:
     if not works:
         pytest.skip("no network namespace can be made here (unshare, ip)")
     return prefix
-
-
-def before_others() -> tuple[str, ...]:
-    """What stands before a program that no ordinary process is to hold up; nothing where that is
-    not allowed."""
-    prefix = ("chrt", "--fifo", "1")
-    try:
-        works = subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        works = False
-    return prefix if works else ()
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from services.net.tests.program import (
+    BEFORE_OTHERS,
     MOMENT,
     STREAMS,
     WORKLOADS,
     alive,
-    before_others,
     children_of,
     gone_within,
     measure,
@@ -100,14 +100,14 @@ def test_a_total_and_a_time_end_with_whichever_is_first(workload: str) -> None:
 def test_a_rate_is_kept(workload: str, direction: str) -> None:
     """A sender that is held up for longer than 10 ms does not make up for the rest, so on a busy
     host a trial falls short, and warns. None sends more, and one that is not held up keeps it."""
-    rate, prefix = 8e6, before_others()
+    rate = 8e6
     offers: list[float] = []
 
     def keeps_it() -> bool:
         trial = measure(
             *(workload, f"--direction={direction}", f"--rate={rate:.0f}", "--streams=2"),
             *("--duration-s=1", "--warmup-s=0.1", "--block-bytes=1000"),
-            prefix=prefix,
+            prefix=BEFORE_OTHERS,
         )
         offered = trial.metrics["offered_bytes_per_second"]
         offers.append(offered)
