@@ -11,6 +11,7 @@ from grafana.charts import NAME, history
 from grafana.influxql import CHANGED, DECIDED, TABLE, Query, decided, equals, series
 from grafana.looks import (
     BETTER_COLOUR,
+    DAY,
     MOMENT,
     PLAIN,
     RATIO,
@@ -28,7 +29,6 @@ from grafana.looks import (
 )
 from grafana.overview import tile
 from grafana.tables import (
-    ANY_UNIT,
     REPORT_LINK,
     coloured_text,
     crossed,
@@ -48,7 +48,6 @@ SURE: Mapping[StrEnum, str] = {
     Word.BETTER: BETTER_COLOUR,
     HostWord.LOW: WORSE_COLOUR,
 }
-JOB = [prop("links", [REPORT_LINK]), width(240)]
 CHANGE_COLUMNS = {
     "Time": "from",
     "host": "host",
@@ -66,17 +65,15 @@ FIGURE_COLUMNS = {
     "change": "change",
     "baseline": "beside others",
     "of_usual": "of usual",
-    "expected": "expected",
-    "usual": "usual",
+    "expected_figure": "expected",
     "hosts": "hosts",
     "ratio": "after / before",
     "since_ms": "since",
     "least_effect": "would be seen",
     "jobs": "jobs",
-    "Time": "when",
     "job": "job",
 }
-FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host", "jobs", "Time"))
+FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host", "jobs"))
 
 
 def fleet() -> dashboard.Dashboard:
@@ -148,7 +145,7 @@ def _words() -> list[models.ValueMapping]:
     return [coloured_words(SURE), nothing_there()]
 
 
-def _word_cell() -> list[models.DynamicConfigValue]:
+def _word_cell(pixels: int = 130) -> list[models.DynamicConfigValue]:
     return [
         *filtered(),
         prop("mappings", _words()),
@@ -158,7 +155,7 @@ def _word_cell() -> list[models.DynamicConfigValue]:
             common.TableColoredBackgroundCellOptions(common.TableCellBackgroundDisplayMode.BASIC),
         ),
         prop("custom.align", "center"),
-        width(130),
+        width(pixels),
     ]
 
 
@@ -166,7 +163,7 @@ def _matrix(title: str, description: str, field: str) -> table.Panel:
     """Return a table with a row for each case, as cases have long names, and a column for each
     host."""
     return (
-        crossed("title", "host", field, "case", 215)
+        crossed("title", "host", field, "case", 235)
         .title(title)
         .description(description)
         .height(11)
@@ -198,7 +195,7 @@ def _changes() -> table.Panel:
         .override_by_name("host", [*filtered(), width(150)])
         .override_by_name("case", [*filtered(), prop("custom.minWidth", 270)])
         .override_by_name("word", _word_cell())
-        .override_by_name("first job after it", JOB)
+        .override_by_name("first job after it", [prop("links", [REPORT_LINK]), width(240)])
         .override_by_name(
             CHANGE_COLUMNS["text"], [prop("custom.minWidth", 360), prop("custom.inspect", True)]
         )
@@ -212,28 +209,28 @@ def _figures() -> table.Panel:
         .title("Newest headline figures")
         .description(
             "What the two tables of words rest on. After / before: at the newest change. Would be "
-            "seen: the least change that so many jobs would have shown. Expected: the least of a "
-            "sound host of this model, of times the most; usual: the median of its hosts."
+            "seen: the least change that so many jobs would have shown. Of usual: the figure over "
+            "the median of the hosts of its model, of times the other way round; expected: the "
+            "least of a sound one of these hosts, of times the most."
         )
         .height(12)
         .with_target(Query(decided(FIGURES), form=TABLE))
-        .with_transformation(organised(FIGURE_COLUMNS, ("case",)))
-        .override_by_name("host", [*filtered(), width(150)])
-        .override_by_name("case", [*filtered(), prop("custom.minWidth", 230)])
-        .override_by_name("figure", figure_text())
-        .override_by_name("change", _word_cell())
+        .with_transformation(organised(FIGURE_COLUMNS, ("case", "Time")))
+        # Together no wider than a screen of 1440 pixels.
+        .override_by_name("host", [*filtered(), width(105)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 235)])
+        .override_by_name("figure", figure_text(100))
+        .override_by_name("change", _word_cell(100))
         # Without a colour, Grafana shows an empty column as JSON.
-        .override_by_name("after / before", [*number(RATIO, 3, 115), *coloured_text(PLAIN)])
-        .override_by_name("since", [prop("unit", MOMENT), width(140), *coloured_text(PLAIN)])
-        .override_by_name("would be seen", [*number(SHARE, 1, 115), *coloured_text(PLAIN)])
-        .override_by_name("jobs", number("none", 0, 60))
+        .override_by_name("after / before", [*number(RATIO, 3, 105), *coloured_text(PLAIN)])
+        .override_by_name("since", [prop("unit", DAY), width(95), *coloured_text(PLAIN)])
+        .override_by_name("would be seen", [*number(SHARE, 1, 116), *coloured_text(PLAIN)])
+        .override_by_name("jobs", number("none", 0, 50))
         .override_by_name("beside others", _word_cell())
-        .override_by_name("expected", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
-        .override_by_name("usual", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
-        .override_by_name("of usual", [*number(SHARE, 1, 85), *coloured_text(PLAIN)])
-        .override_by_name("hosts", [*number("none", 0, 60), *coloured_text(PLAIN)])
-        .override_by_name("when", [prop("unit", MOMENT), width(140)])
-        .override_by_name("job", JOB)
+        .override_by_name("expected", figure_text(100))
+        .override_by_name("of usual", [*number(SHARE, 1, 75), *coloured_text(PLAIN)])
+        .override_by_name("hosts", [*number("none", 0, 55), *coloured_text(PLAIN)])
+        .override_by_name("job", [prop("links", [REPORT_LINK]), width(122)])
     )
     return sorted_by(panel, "host", "case")
 

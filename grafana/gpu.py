@@ -32,6 +32,7 @@ from grafana.influxql import (
     series,
 )
 from grafana.looks import (
+    A_CYCLE,
     BANDWIDTH,
     CLOCK,
     POWER,
@@ -105,7 +106,7 @@ def gpu() -> dashboard.Dashboard:
         .with_panel(_stat("Power", POWER, "power_watts", WATTS))
         .with_panel(_stat("Temperature", TEMPERATURE, "temperature_celsius", HOTTEST))
         .with_panel(_stat("Throttled", SHARE, "throttled_ratio", THROTTLED))
-        .with_panel(_stat("Operations a cycle", RATE, "operations_per_cycle", PER_CYCLE))
+        .with_panel(_stat("Operations a cycle", A_CYCLE, "operations_per_cycle", PER_CYCLE))
         .with_panel(_stat("Spread of the windows", SHARE, "rate_cv", WINDOWS))
         .with_row(dashboard.Row("Second by second"))
         .with_panel(seconds("Rate, second by second", RATE, {"operations_per_second": ""}))
@@ -212,7 +213,7 @@ def _by_device() -> barchart.Panel:
         "workload",
         "device",
         latest('"value"', ("workload", "device"), OF_NAMED),
-    )
+    ).x_tick_label_rotation(-20)
 
 
 def _transfers() -> barchart.Panel:

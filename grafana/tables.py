@@ -167,9 +167,9 @@ def width(pixels: int) -> dashboard.DynamicConfigValue:
     return prop("custom.width", pixels)
 
 
-def figure_text() -> list[dashboard.DynamicConfigValue]:
+def figure_text(pixels: int = 115) -> list[dashboard.DynamicConfigValue]:
     """Return the options of a column of figures with their units, such as `59.07 Gop/s`."""
-    return [*coloured_text(PLAIN), width(115), prop("custom.align", "right")]
+    return [*coloured_text(PLAIN), width(pixels), prop("custom.align", "right")]
 
 
 def number(unit: str, decimals: int, pixels: int = 95) -> list[dashboard.DynamicConfigValue]:

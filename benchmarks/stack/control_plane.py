@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from tests.faults.stack import StackParts
-from tests.stack.influx_server import SHIPPED_PROGRAM, WRITER, WRITER_PASSWORD, ShippedInflux
+from tests.stack.influx_server import SHIPPED_PROGRAM, ShippedInflux
 
 TRIALS = 5
 IDLE = ("mem", "disk", "net")
@@ -60,11 +60,7 @@ def main() -> None:
             influx = stack.enter_context(ShippedInflux(root / "influx"))
             influx.set_up()
             pids["influxdb"] = influx.pid
-            environment = {
-                "HOSTBENCH_INFLUXDB_URL": influx.url,
-                "HOSTBENCH_INFLUXDB_USER": WRITER,
-                "HOSTBENCH_INFLUXDB_PASSWORD": WRITER_PASSWORD,
-            }
+            environment = influx.settings
         orchestrator = parts.orchestrator(**environment)
         service = parts.host(orchestrator)
         pids |= {"orchestrator": orchestrator.pid, "service": service.pid}

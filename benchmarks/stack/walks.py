@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 
 from benchmarks.stack.jobs import submit
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
+from tests.stack.influx_server import InfluxServer
 from tests.stack.ports import free_port
 from tests.stack.redis_server import RedisServer
 
@@ -125,9 +125,7 @@ def measured(checkout: Path, directory: Path) -> tuple[int, int, int]:
                 HOSTBENCH_API_KEY=KEY,
                 HOSTBENCH_REDIS_URL=redis.url,
                 HOSTBENCH_RESULTS=str(directory / "results"),
-                HOSTBENCH_INFLUXDB_URL=influx.url,
-                HOSTBENCH_INFLUXDB_USER=WRITER,
-                HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
+                **influx.settings,
             ),
             start(
                 checkout,

@@ -251,9 +251,11 @@ def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[Re
             by_kind.setdefault(kind, []).append((one.share, case, one))
     for (state, _), found in by_kind.items():
         share, worst, condition = max(found, key=lambda one: one[0])
-        if share < (STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST):
-            continue
         affected = [case for _, case, _ in found]
+        least = STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST
+        # Of a disturbed case a small share is the cause, too.
+        if share < least and not any(case.verdict is Verdict.DISTURBED for case in affected):
+            continue
         known = [ratio for case in affected if (ratio := _left(state, case)) is not None]
         yield ReceiptItem(
             text=_condition_words(state, share, condition, host),

@@ -3,7 +3,7 @@
 The condition does not influence the verdict: a correct figure from a busy host is a good figure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.judge.culprit import (
@@ -31,8 +31,8 @@ from hostbench.model.events import EndEvent, OthersEvent, StartEvent
 from hostbench.model.result import Condition, ConditionState, TrialRecord
 from hostbench.model.table import Metric
 
-# As a share of the CPUs' time. Below it the host counts as quiet: an otherwise idle guest was seen
-# to spend 1 % on itself.
+# As a share of the CPUs' time. Below it the host counts as quiet, unless the case is disturbed: an
+# otherwise idle guest was seen to spend 1 % on itself.
 SHARE_LEAST = 0.03
 # The idle gate tolerates the same share for the hypervisor.
 STOLEN_LEAST = STEAL_RATIO_MOST
@@ -68,9 +68,7 @@ def condition_of(one: Measured) -> Condition | None:
         weight = trial.end.elapsed_s / elapsed_s if elapsed_s else 1 / len(seen)
         for state, share in _shares(trial, len(seen)):
             shares[state] = shares.get(state, 0.0) + weight * share
-    found = sorted(
-        ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
-    )
+    found = _named(shares, is_disturbed=one.is_disturbed)
     if not found:
         # That the threads had their CPUs shows nothing about the other CPUs or about shared
         # resources.
@@ -85,6 +83,22 @@ def condition_of(one: Measured) -> Condition | None:
         is_sure=is_sure,
         also={other: of for of, other in rest},
     )
+
+
+def _named(
+    shares: Mapping[ConditionState, float], *, is_disturbed: bool
+) -> list[tuple[float, ConditionState]]:
+    """Return the shares that are large enough to be reported, the largest first.
+
+    Of a disturbed case the largest share is reported however small it is: calling its host quiet
+    would contradict the verdict.
+    """
+    ranked = sorted(((share, state) for state, share in shares.items() if share > 0), reverse=True)
+    return [
+        (share, state)
+        for place, (share, state) in enumerate(ranked)
+        if share >= _least(state) or (is_disturbed and place == 0)
+    ]
 
 
 def _least(state: ConditionState) -> float:

@@ -290,11 +290,12 @@ def _decided(figure: FigureDecision) -> dict[str, float | str]:
             high=newest.high,
             since_ms=milliseconds(newest.created_unix_s),
         )
+    texts = {"figure": check.value, "expected_figure": check.expected}
     return {
         "change": history.word.value,
         "baseline": check.word.value,
         "unit": check.unit,
-        "figure": human(check.value, check.unit),
+        **{name: human(value, check.unit) for name, value in texts.items() if value is not None},
         **_known(numbers),
     }
 

@@ -36,7 +36,8 @@ from tests.e2e.stack import (
     engine_processes,
 )
 from tests.patience import PATIENCE_S, comes_true, wait_until
-from tests.stack.board_values import Expected, Row, difference, is_of_several_jobs, rows_of
+from tests.stack.boards.answers import Row, difference, is_of_several_jobs, rows_of
+from tests.stack.boards.expected import Expected
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.exhaustive]
 

@@ -1,4 +1,5 @@
-"""A stack whose parts can be killed, stopped and started: Redis, orchestrators, services."""
+"""A stack whose parts can be killed, stopped and started: Redis, InfluxDB, orchestrators,
+services."""
 
 import contextlib
 import json
@@ -14,6 +15,7 @@ from hostbench.results.store import JOURNAL
 from orchestrator.queue.connection import key
 from tests.client.canned_server import Certificate
 from tests.faults.command import PROGRAMS, scripted_programs
+from tests.stack.influx_server import InfluxServer, newest_influx
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import ServiceProcess
@@ -40,7 +42,8 @@ SHORT_THEN_LONG: dict[str, Any] = {
 
 
 class StackParts:
-    """One Redis, any number of orchestrators and hosts; all are ended with it."""
+    """One Redis, an InfluxDB where a test wants it, any number of orchestrators and hosts; all are
+    ended with it."""
 
     def __init__(self, root: Path, **environment: str) -> None:
         """`environment` adds to that of Redis."""
@@ -55,6 +58,12 @@ class StackParts:
 
     def __exit__(self, *exception: Any) -> None:
         self._stack.__exit__(*exception)
+
+    def influx(self) -> InfluxServer:
+        """A running InfluxDB with its users and database; its `settings` are an orchestrator's."""
+        server = self._stack.enter_context(newest_influx(self.root / "influx"))
+        server.set_up()
+        return server
 
     def orchestrator(self, name: str = "orchestrator", **environment: str) -> OrchestratorProcess:
         """A running orchestrator, with these settings beside its own."""

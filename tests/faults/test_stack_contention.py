@@ -25,7 +25,6 @@ from tests.faults.small_volume import fill, small_volume
 from tests.faults.stack import SHORT, StackParts, trials_begun
 from tests.faults.stepped_clock import HOURS_S, SteppedClock
 from tests.patience import wait_until
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, newest_influx
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess
 from tests.stack.stored_points import meant, stored
@@ -55,8 +54,7 @@ class Chaos:
         self.volume = stack.enter_context(small_volume(root / "results", VOLUME_SIZE))
         self.clocks = [SteppedClock(root / f"clock-{name}") for name in ("redis", "one", "two")]
         self.parts = stack.enter_context(StackParts(root, **self.clocks[0].environment))
-        self.influx = stack.enter_context(newest_influx(root / "influx"))
-        self.influx.set_up()
+        self.influx = self.parts.influx()
         self.proxies = [
             stack.enter_context(BreakingProxy(self.parts.redis.port).running()) for _ in range(2)
         ]
@@ -64,9 +62,7 @@ class Chaos:
             self.parts.orchestrator(
                 name,
                 HOSTBENCH_REDIS_URL=f"redis://127.0.0.1:{proxy.port}/0",
-                HOSTBENCH_INFLUXDB_URL=self.influx.url,
-                HOSTBENCH_INFLUXDB_USER=WRITER,
-                HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
+                **self.influx.settings,
                 **clock.environment,
             )
             for name, proxy, clock in zip(

@@ -16,7 +16,7 @@ from orchestrator.queue.hosts import RENEW_S
 from tests.faults.command import Command
 from tests.faults.stack import StackParts
 from tests.patience import wait_until
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer, newest_influx
+from tests.stack.influx_server import InfluxServer
 from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
 from tests.stack.stored_points import meant, stored
 
@@ -62,13 +62,9 @@ class FullStack:
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[FullStack]:
-    with StackParts(tmp_path) as parts, newest_influx(tmp_path / "influx") as influx:
-        influx.set_up()
-        orchestrator = parts.orchestrator(
-            HOSTBENCH_INFLUXDB_URL=influx.url,
-            HOSTBENCH_INFLUXDB_USER=WRITER,
-            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
-        )
+    with StackParts(tmp_path) as parts:
+        influx = parts.influx()
+        orchestrator = parts.orchestrator(**influx.settings)
         parts.host(orchestrator)
         yield FullStack(parts, influx, orchestrator)
 

@@ -19,16 +19,8 @@ from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.reindex import reindex
 from tests.faults.stack import SHORT_THEN_LONG, StackParts
 from tests.patience import wait_until
-from tests.stack.board_values import rows_of
-from tests.stack.influx_server import (
-    EITHER,
-    SHIPPED_PROGRAM,
-    WRITER,
-    WRITER_PASSWORD,
-    InfluxServer,
-    ShippedInflux,
-    newest_influx,
-)
+from tests.stack.boards.answers import rows_of
+from tests.stack.influx_server import EITHER, SHIPPED_PROGRAM, InfluxServer, ShippedInflux
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import PROGRAMS, ServiceProcess
@@ -89,13 +81,8 @@ def stack(
         RedisServer(tmp_path / "redis") as database,
     ):
         influx.set_up()
-        environment = {
-            "HOSTBENCH_INFLUXDB_URL": influx.url,
-            "HOSTBENCH_INFLUXDB_USER": WRITER,
-            "HOSTBENCH_INFLUXDB_PASSWORD": WRITER_PASSWORD,
-        }
         with OrchestratorProcess(
-            tmp_path / "orchestrator", database.url, tmp_path / "results", **environment
+            tmp_path / "orchestrator", database.url, tmp_path / "results", **influx.settings
         ) as orchestrator:
             service = ServiceProcess(
                 tmp_path / "service",
@@ -134,13 +121,9 @@ def test_a_job_that_is_measured_again_keeps_its_earlier_points(tmp_path: Path) -
     """Its program has changed before it is resumed, so the document drops what the other one
     measured; in InfluxDB that is as if it were of an earlier job."""
     program = Path(shutil.copy2(PROGRAMS / "cpu-bench", tmp_path))
-    with StackParts(tmp_path) as parts, newest_influx(tmp_path / "influx") as server:
-        server.set_up()
-        orchestrator = parts.orchestrator(
-            HOSTBENCH_INFLUXDB_URL=server.url,
-            HOSTBENCH_INFLUXDB_USER=WRITER,
-            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
-        )
+    with StackParts(tmp_path) as parts:
+        server = parts.influx()
+        orchestrator = parts.orchestrator(**server.settings)
         service = parts.host(orchestrator, HOSTBENCH_PROGRAMS=str(tmp_path))
         job = orchestrator.submit(**SHORT_THEN_LONG)
 
@@ -203,13 +186,9 @@ def last_states(influx: InfluxClient) -> dict[str, str]:
 @pytest.mark.timeout(180)
 def test_the_table_of_jobs_has_the_last_state_of_each(tmp_path: Path) -> None:
     """Also of those that never began, and after an orchestrator that had points on their way."""
-    with StackParts(tmp_path) as parts, newest_influx(tmp_path / "influx") as server:
-        server.set_up()
-        orchestrator = parts.orchestrator(
-            HOSTBENCH_INFLUXDB_URL=server.url,
-            HOSTBENCH_INFLUXDB_USER=WRITER,
-            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
-        )
+    with StackParts(tmp_path) as parts:
+        server = parts.influx()
+        orchestrator = parts.orchestrator(**server.settings)
         parts.host(orchestrator)
         done = orchestrator.submit(**JOB)
         orchestrator.wait_for(done)

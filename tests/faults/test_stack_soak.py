@@ -14,7 +14,6 @@ import pytest
 from hostbench.results.store import ResultsStore
 from tests.faults.stack import SHORT, StackParts
 from tests.patience import wait_until
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, newest_influx
 from tests.stack.stored_points import meant, stored
 
 JOBS = int(os.environ.get("HOSTBENCH_SOAK_JOBS", "40"))
@@ -56,13 +55,9 @@ def own_bytes(pid: int) -> int:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(300 + 10 * JOBS)
 def test_nothing_grows_over_many_jobs(tmp_path: Path) -> None:
-    with StackParts(tmp_path) as stack, newest_influx(tmp_path / "influx") as influx:
-        influx.set_up()
-        orchestrator = stack.orchestrator(
-            HOSTBENCH_INFLUXDB_URL=influx.url,
-            HOSTBENCH_INFLUXDB_USER=WRITER,
-            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
-        )
+    with StackParts(tmp_path) as stack:
+        influx = stack.influx()
+        orchestrator = stack.orchestrator(**influx.settings)
         for host in HOSTS:
             stack.host(orchestrator, host)
         client = stack.redis.client()

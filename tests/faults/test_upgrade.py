@@ -15,7 +15,7 @@ from hostbench.results.store import ResultsStore
 from orchestrator.influx.reindex import run as reindex
 from tests.faults.stack import SHORT, SHORT_THEN_LONG
 from tests.patience import wait_until
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, newest_influx
+from tests.stack.influx_server import newest_influx
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import REPOSITORY, RedisServer
 from tests.stack.service_process import PROGRAMS, ServiceProcess
@@ -65,9 +65,7 @@ class Volumes:
             self.redis.url,
             self.results,
             prefix=prefix,
-            HOSTBENCH_INFLUXDB_URL=self.influx.url,
-            HOSTBENCH_INFLUXDB_USER=WRITER,
-            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
+            **self.influx.settings,
         )
         with orchestrator:
             service = ServiceProcess(

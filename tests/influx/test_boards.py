@@ -22,13 +22,8 @@ from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points, job_point, line
 from tests.influx.jobs import SUITE, measured
 from tests.influx.real_job import RealJob
-from tests.stack.board_values import (
-    Expected,
-    difference,
-    is_of_several_jobs,
-    rows_of,
-    variable_values,
-)
+from tests.stack.boards.answers import difference, is_of_several_jobs, rows_of
+from tests.stack.boards.expected import Expected, variable_values
 from tests.stack.influx_server import InfluxServer
 from tests.unit.gpu_documents import gpu_run
 

@@ -23,7 +23,7 @@ from hostbench.results.store import JobDirectory, ResultsStore
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import Point, decision_points, line
 from orchestrator.influx.reindex import reindex
-from tests.stack.board_values import difference, is_of_several_jobs, rows_of
+from tests.stack.boards.answers import difference, is_of_several_jobs, rows_of
 from tests.stack.influx_server import InfluxServer
 from tests.unit.baseline_documents import of_host, of_hosts
 from tests.unit.decided import stored_job
@@ -138,7 +138,9 @@ def test_nothing_is_left_of_a_baseline_that_was_removed(
         found = rows(one, 'SELECT * FROM "decision" GROUP BY *')
     assert len(found) == HEADLINES_MOST * len(fleet.documents)
     assert {row["baseline"] for row in found} == {"no reference"}
-    assert not {"expected", "usual", "of_usual"} & {name for row in found for name in row}
+    assert not {"expected", "expected_figure", "usual", "of_usual"} & {
+        name for row in found for name in row
+    }
 
 
 def test_points_written_by_the_running_stack_show_the_same(
@@ -163,7 +165,7 @@ def test_a_job_says_what_it_changed_and_one_that_is_slow_is_low(
     newest = rows(
         influx,
         'SELECT last("jobs") AS "jobs", "change", "baseline", "ratio", "value", "expected", '
-        '"usual", "of_usual" FROM "decision" GROUP BY "host", "case"',
+        '"expected_figure", "unit", "usual", "of_usual" FROM "decision" GROUP BY "host", "case"',
     )
     by_host: dict[str, list[dict[str, Any]]] = {}
     for row in newest:
@@ -176,6 +178,7 @@ def test_a_job_says_what_it_changed_and_one_that_is_slow_is_low(
     for row in by_host["node50"]:
         assert (row["change"], row["baseline"]) == ("undecided", "low")
         assert row["value"] < row["expected"] < row["usual"]
+        assert row["expected_figure"] == human(row["expected"], row["unit"])
         assert row["of_usual"] == pytest.approx(0.8, rel=0.01)
     for host in ("node0", "faster"):
         assert {row["baseline"] for row in by_host[host]} == {"as expected"}

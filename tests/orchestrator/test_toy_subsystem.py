@@ -18,7 +18,7 @@ import pytest
 from hostbench.base.exitcode import ExitCode
 from hostbench.results.store import ResultsStore
 from tests.faults.command import CHECKOUT, Command, Ended, WithReport
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer, newest_influx
+from tests.stack.influx_server import InfluxServer, newest_influx
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import ServiceProcess
@@ -114,12 +114,7 @@ def influx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
 
 
 def test_through_the_stack(tmp_path: Path, site: Path, influx: InfluxServer) -> None:
-    environment = {
-        "PYTHONPATH": str(site),
-        "HOSTBENCH_INFLUXDB_URL": influx.url,
-        "HOSTBENCH_INFLUXDB_USER": WRITER,
-        "HOSTBENCH_INFLUXDB_PASSWORD": WRITER_PASSWORD,
-    }
+    environment = {"PYTHONPATH": str(site), **influx.settings}
     results = tmp_path / "results"
     with (
         RedisServer(tmp_path / "redis") as redis,

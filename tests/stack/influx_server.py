@@ -174,6 +174,15 @@ class InfluxServer:
             admin.query(f'GRANT ALL ON "{name}" TO {WRITER}')
             admin.query(f'GRANT READ ON "{name}" TO {READER}')
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of an orchestrator that writes to it."""
+        return {
+            "HOSTBENCH_INFLUXDB_URL": self.url,
+            "HOSTBENCH_INFLUXDB_USER": WRITER,
+            "HOSTBENCH_INFLUXDB_PASSWORD": WRITER_PASSWORD,
+        }
+
     def admin(self, database: str = DATABASE) -> InfluxClient:
         """A client that may do everything."""
         return self.client(ADMIN, self.admin_password, database)

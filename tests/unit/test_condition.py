@@ -316,6 +316,33 @@ def test_a_disturbed_case_has_no_undisturbed_figure() -> None:
     assert case.delivered_ratio == 0.91, "the first lines of a busy host do not keep quiet of it"
 
 
+def test_a_disturbed_case_names_who_took_a_little() -> None:
+    """It was no quiet host, even where each share is below what is named of other cases."""
+
+    def little(sensitivity: Sensitivity, **changes: Any) -> TrialRecord:
+        hog = HOG.model_copy(update={"cpu_s": 0.06})
+        return trial(0, others(0.06, hog), sensitivity, clean_slice_ratio=0.5, **changes)
+
+    disturbed = little(Sensitivity.HOST, steal_s=0.02)
+    assert disturbed.verdict is Verdict.DISTURBED
+    found = condition(disturbed)
+    assert found.state is ConditionState.SHARED and found.share == pytest.approx(0.02)
+    assert found.culprit == "stress-ng, 2 processes" and found.is_sure
+    assert not found.also, "half a percent that was stolen is below what is named"
+    most_stolen = condition(little(Sensitivity.HOST, steal_s=0.06))
+    assert most_stolen.state is ConditionState.STOLEN and not most_stolen.also
+    # With a figure that may be used, alone or from another trial, the same is a quiet host.
+    clean = little(Sensitivity.CORE)
+    assert clean.verdict is Verdict.CLEAN
+    assert condition(clean).state is ConditionState.QUIET
+    undisturbed = trial(1, others(0.0), Sensitivity.HOST)
+    assert condition(disturbed, undisturbed).state is ConditionState.QUIET
+    # Nothing is named where nothing was seen.
+    unseen = trial(0, others(0.0), Sensitivity.HOST, clean_slice_ratio=0.5, cpu_ratio=1.0)
+    assert unseen.verdict is Verdict.DISTURBED
+    assert condition(unseen).state is ConditionState.QUIET
+
+
 def first_lines(*trials: TrialRecord) -> list[str]:
     """What the terminal says of a constructed job of one case before the table of its cases."""
     made = session((planned(),), workloads={"cpu.fma": METRICS})

@@ -215,6 +215,19 @@ def test_what_the_figures_do_not_show_costs_nothing() -> None:
     assert "the figures do not show it" in found.items[0].evidence
 
 
+@pytest.mark.parametrize(
+    ("verdict", "is_named"), [(Verdict.DISTURBED, True), (Verdict.CLEAN, False)]
+)
+def test_a_small_share_is_named_of_what_it_disturbed(verdict: Verdict, is_named: bool) -> None:
+    condition = Condition(
+        state=ConditionState.SHARED, share=0.02, culprit="stress-ng, pid 12", is_sure=True
+    )
+    document = with_cases(whole(), condition=condition, delivered_ratio=None, verdict=verdict)
+    said = [item.text for item in receipt(document).items]
+    of_hog = "Other processes took up to 2.0 % of the CPU time: stress-ng, pid 12."
+    assert (of_hog in said) is is_named
+
+
 def chased(cycles: dict[str, float]) -> ResultDocument:
     """A card of compute capability 9.0 whose accesses take so many cycles, by level."""
     document = quiet(gpu_run(limits=False))

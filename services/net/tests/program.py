@@ -63,6 +63,11 @@ def _target(entry: Path) -> str:
         return ""
 
 
+# Before a program that ordinary work is not to hold up; without the right to it, nice starts it all
+# the same.
+BEFORE_OTHERS = ("nice", "-n", "-20")
+
+
 def small_loopback(mtu: int) -> tuple[str, ...]:
     """What stands before a program whose loopback is to have this MTU: a namespace of its own."""
     script = f'ip link set lo mtu {mtu} up && exec "$@"'

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.net.tests.program import (
+    BEFORE_OTHERS,
     MOMENT,
     STREAMS,
     WORKLOADS,
@@ -21,6 +22,7 @@ from services.net.tests.program import (
     table,
 )
 from tests.benchmark import FAILED, MIB, Trial
+from tests.patience import wait_until
 
 BOTH_WAYS = ("send", "receive", "both")
 TOTAL = 8 * MIB + 12345
@@ -96,13 +98,25 @@ def test_a_total_and_a_time_end_with_whichever_is_first(workload: str) -> None:
 @pytest.mark.parametrize("direction", ["send", "receive"])
 @pytest.mark.parametrize("workload", STREAMS)
 def test_a_rate_is_kept(workload: str, direction: str) -> None:
-    trial = measure(
-        *(workload, f"--direction={direction}", "--rate=8000000", "--streams=2"),
-        *("--duration-s=1", "--warmup-s=0.1", "--block-bytes=1000"),
-    )
-    assert trial.metrics["offered_bytes_per_second"] == pytest.approx(8e6, rel=0.05)
-    assert trial.metrics["bytes_per_second"] == pytest.approx(8e6, rel=0.1)
-    assert "rate_not_reached" not in trial.warnings
+    """A sender that is held up for longer than 10 ms does not make up for the rest, so on a busy
+    host a trial falls short, and warns. None sends more, and one that is not held up keeps it."""
+    rate = 8e6
+    offers: list[float] = []
+
+    def keeps_it() -> bool:
+        trial = measure(
+            *(workload, f"--direction={direction}", f"--rate={rate:.0f}", "--streams=2"),
+            *("--duration-s=1", "--warmup-s=0.1", "--block-bytes=1000"),
+            prefix=BEFORE_OTHERS,
+        )
+        offered = trial.metrics["offered_bytes_per_second"]
+        offers.append(offered)
+        assert offered < 1.01 * rate
+        assert ("rate_not_reached" in trial.warnings) == (offered < 0.95 * rate)
+        received = trial.metrics["bytes_per_second"]
+        return bool(offered >= 0.95 * rate and received == pytest.approx(rate, rel=0.1))
+
+    wait_until(keeps_it, lambda: f"{offers} instead of {rate}")
 
 
 def test_a_rate_that_cannot_be_had_is_told() -> None:
