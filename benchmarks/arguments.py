@@ -1,5 +1,5 @@
-"""What the scripts of this directory read from their command line and their environment: how often to
-measure, and how long."""
+"""What the scripts of this directory read from their command line and their environment: how often
+to measure, and how long."""
 
 import os
 import sys
