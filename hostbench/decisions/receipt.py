@@ -108,7 +108,9 @@ def _answer(
     if unusable:
         rest = f"No headline figure of {unusable} may be used. {rest}".rstrip()
     found = f"; {', '.join(known)}." if known else "."
-    lead = f"Not quite: {plural(costs, 'finding')} below" if costs else "No fault found"
+    small = sum(item.is_fault and not _costs(item) for item in items)
+    slight = f", and {small} of little effect" if small else ""
+    lead = f"Not quite: {plural(costs, 'finding')} below{slight}" if costs else "No fault found"
     return f"{lead}{found} {rest or f'There is {others}.'}"
 
 
