@@ -54,6 +54,8 @@ def test_a_failed_trial_says_so_in_place_of_a_figure(service: ServiceProcess) ->
     lines = events(
         service.post(id="t1", workload="clock", params={"duration_s": 30}, timeout_s=0.5)
     )
+    # On a busy host a sample is printed before the program is ended.
+    lines = [line for line in lines if line["event"] != "sample"]
     assert [line["event"] for line in lines] == ["start", "failure", "control_plane"]
     assert lines[1]["code"] == "timeout" and "timeout_s" in lines[1]["message"]
 
