@@ -614,6 +614,20 @@ class CaseResult(TwoFigures):
         return self
 
 
+class CampaignMember(StoredModel):
+    """Which part of a campaign over many hosts a job is: hostbench.fleet.
+
+    `cluster` names the cluster for good. `lock` is what kept other runs away: the host's lock file
+    (`host`), or a Lease object of the cluster, which keeps out other campaigns alone (`lease`).
+    """
+
+    campaign: str
+    engine: Literal["kubernetes", "slurm"]
+    cluster: str
+    node: str
+    lock: Literal["host", "lease"]
+
+
 class ResultDocument(StoredModel):
     """The record of one job. InfluxDB and every report can be rebuilt from it.
 
@@ -634,6 +648,7 @@ class ResultDocument(StoredModel):
     far_host: FarHostRecord | None = None
     params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
     boot: Boot | None = None
+    member: CampaignMember | None = None
     digest: str | None = None
 
     @model_validator(mode="after")
