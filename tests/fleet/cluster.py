@@ -68,6 +68,9 @@ class Cluster:
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self._etcd_port = free_port()
+        # Of the pods of real nodes, and as long as a name may be.
+        self.bridge = f"hb-{os.getpid()}-{self.port % 1000}"[:15]
+        self._has_pod_network = False
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = contextlib.ExitStack()
 
@@ -126,6 +129,10 @@ class Cluster:
         """The ids of all processes that it has started and not ended."""
         return [process.pid for process in self._processes.values() if process.poll() is None]
 
+    def pid(self, name: str) -> int:
+        """The process id of a part."""
+        return self._processes[name].pid
+
     def memory_mb(self) -> dict[str, float]:
         """What each part has in memory now."""
         found = {}
@@ -161,7 +168,7 @@ class Cluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={keys}/accounts.pub",
             f"--service-account-signing-key-file={keys}/accounts.key",
-            "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
+            f"--service-cluster-ip-range={self.address('0/28')}", "--endpoint-reconciler-type=none",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
         )  # fmt: skip
         self._wait_until_ready(process)
@@ -209,6 +216,28 @@ class Cluster:
             "--node-lease-duration-seconds=40",
         )  # fmt: skip
 
+    # ---- what real nodes share ----
+
+    def address(self, last: str) -> str:
+        """An address of services and pods, by its last part. The networks are for benchmarks
+        (RFC 2544), so no machine has addresses of them."""
+        return f"198.18.{self.port % 256}.{last}"
+
+    def add_pod_network(self) -> None:
+        """Have a network of the pods of real nodes. In it the API server has the address that
+        Kubernetes tells to pods, where no kube-proxy is needed then."""
+        if self._has_pod_network:
+            return
+        self._has_pod_network = True
+        _ip("link", "add", self.bridge, "type", "bridge")
+        self._stack.callback(_ip, "link", "delete", self.bridge)
+        _ip("address", "add", self.address("1/24"), "dev", self.bridge)
+        _ip("link", "set", self.bridge, "up")
+        self.start(
+            "forwarder", "socat", f"TCP-LISTEN:443,bind={self.address('1')},fork,reuseaddr",
+            f"TCP:127.0.0.1:{self.port}",
+        )  # fmt: skip
+
     # ---- keys ----
 
     def _make_keys(self) -> None:
@@ -217,9 +246,11 @@ class Cluster:
         self._certify(
             "ca", "/CN=ca", "basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"
         )
-        self._certify("server", "/CN=kube-apiserver", "subjectAltName=IP:127.0.0.1")
-        openssl("genrsa", "-out", f"{keys}/accounts.key", "2048")
-        openssl("rsa", "-in", f"{keys}/accounts.key", "-pubout", "-out", f"{keys}/accounts.pub")
+        self._certify(
+            "server", "/CN=kube-apiserver", f"subjectAltName=IP:127.0.0.1,IP:{self.address('1')}"
+        )
+        _openssl("genrsa", "-out", f"{keys}/accounts.key", "2048")
+        _openssl("rsa", "-in", f"{keys}/accounts.key", "-pubout", "-out", f"{keys}/accounts.pub")
         self.make_kubeconfig(self.kubeconfig, "admin", group="system:masters")
 
     def make_kubeconfig(self, path: Path, user: str, group: str) -> None:
@@ -253,7 +284,7 @@ class Cluster:
         keys = self.root / "keys"
         signer = [] if name == "ca" else ["-CA", f"{keys}/ca.pem", "-CAkey", f"{keys}/ca.key"]
         extensions = extensions if name == "ca" else (*extensions, "basicConstraints=CA:FALSE")
-        openssl(
+        _openssl(
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             "-days", "2", "-subj", subject, "-keyout", f"{keys}/{name}.key",
             "-out", f"{keys}/{name}.pem", *signer,
@@ -367,7 +398,14 @@ def name_of(one: Node | Pod | Job) -> str:
     return one.metadata.name
 
 
-def openssl(*arguments: str) -> None:
-    """Run openssl."""
-    done = subprocess.run(["openssl", *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def _openssl(*arguments: str) -> None:
+    _run("openssl", *arguments)
+
+
+def _ip(*arguments: str) -> None:
+    _run("ip", *arguments)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, (command, done.stderr)

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fleet.cluster import Cluster, missing
+from tests.fleet import cluster as control_plane
+from tests.fleet import real_node
+from tests.fleet.cluster import Cluster
 
-ENGINES = {"cluster"}
+ENGINES = {"cluster", "real_cluster"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -28,7 +30,18 @@ def lack(reason: str) -> None:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One for tests whose objects have names of their own."""
-    if (reason := missing()) is not None:
+    if (reason := control_plane.missing()) is not None:
         lack(reason)
     with Cluster(tmp_path_factory.mktemp("cluster")) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def real_cluster(request: pytest.FixtureRequest) -> Cluster:
+    """It, where real nodes can be added."""
+    if (reason := real_node.unable()) is not None:
+        pytest.skip(reason)
+    if (reason := real_node.missing()) is not None:
+        lack(reason)
+    one: Cluster = request.getfixturevalue("cluster")
+    return one

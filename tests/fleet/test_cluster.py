@@ -2,62 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Node, Pod
 
 from tests.fleet.cluster import DURATION, EXIT_CODE, MESSAGE, Cluster, name_of
-
-
-def job_on(node: str, annotations: Mapping[str, str] | None = None) -> Job:
-    """A Job for one node, named like it, as those of campaigns are."""
-    here = {"key": "metadata.name", "operator": "In", "values": [node]}
-    required = {"nodeSelectorTerms": [{"matchFields": [here]}]}
-    pod = {
-        "restartPolicy": "Never",
-        "containers": [{"name": "one", "image": "none"}],
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
-    }
-    template = {"metadata": {"annotations": annotations or {}}, "spec": pod}
-    return Job.from_dict(
-        {
-            "metadata": {"name": node, "namespace": "default"},
-            "spec": {"backoffLimit": 0, "template": template},
-        }
-    )
-
-
-def wait_for_jobs(cluster: Cluster, names: Iterable[str]) -> dict[str, str]:
-    """The condition in which each Job has ended."""
-    ended: dict[str, str] = {}
-    for _, job in cluster.watched(Job):
-        conditions = (job.status and job.status.conditions) or []
-        for one in conditions:
-            if one.status == "True" and one.type in {"Complete", "Failed"}:
-                ended[name_of(job)] = one.type
-        if ended.keys() >= set(names):
-            break
-    return ended
-
-
-def pod_of(cluster: Cluster, job: str) -> Pod:
-    (pod,) = cluster.client.list(Pod, labels={"job-name": job})
-    return pod
-
-
-def end_of(pod: Pod) -> tuple[int, str | None]:
-    """Exit code and termination message."""
-    assert pod.status is not None and pod.status.containerStatuses is not None
-    state = pod.status.containerStatuses[0].state
-    assert state is not None and state.terminated is not None
-    return state.terminated.exitCode, state.terminated.message
-
-
-def is_running(pods: Mapping[str, Pod]) -> bool:
-    return any(pod.status is not None and pod.status.phase == "Running" for pod in pods.values())
+from tests.fleet.jobs import end_of, is_running, job_on, pod_of, wait_for_jobs
 
 
 def is_unschedulable(pods: Mapping[str, Pod]) -> bool:
@@ -76,7 +28,7 @@ def test_a_pod_ends_as_its_annotations_say(cluster: Cluster) -> None:
     message = json.dumps({"digest": "sha256:0", "text": 'a "quoted" word: #'})
     for code in ("0", "7"):
         annotations = {EXIT_CODE: code, MESSAGE: message, DURATION: "500ms"}
-        cluster.client.create(job_on(f"ends-{code}", annotations))
+        cluster.client.create(job_on(f"ends-{code}", annotations=annotations))
     ended = wait_for_jobs(cluster, ["ends-0", "ends-7"])
     assert (ended["ends-0"], ended["ends-7"]) == ("Complete", "Failed")
     for code in (0, 7):
