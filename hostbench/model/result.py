@@ -89,6 +89,20 @@ class FarHostRecord(StoredModel):
         return (*self.inventory.identity, self.program.sha256, self.address, self.near_address)
 
 
+class CampaignMember(StoredModel):
+    """Which part of a campaign over many hosts a job is: hostbench.fleet.
+
+    `cluster` names the cluster for good. `lock` is what kept other runs away: the host's lock file
+    (`host`), or a Lease object of the cluster, which keeps out other campaigns alone (`lease`).
+    """
+
+    campaign: str
+    engine: Literal["kubernetes", "slurm"]
+    cluster: str
+    node: str
+    lock: Literal["host", "lease"]
+
+
 class PlannedCase(StoredModel):
     """A case: a workload with one full set of parameters.
 
@@ -185,7 +199,7 @@ class SessionRecord(StoredModel):
 
     - `kept`: the cases that an earlier session finished; `continued`: other cases whose trials
       count and that need more.
-    - `far_host` None: the job measures on one host only.
+    - `far_host` None: the job measures on one host only. `member` None: it is part of no campaign.
     - `workloads`, `params`: the metrics of each workload in the plan, and the meaning of its
       parameters. An old journal has no `params` (old_params.py).
     - `boot`: the same moment as `time_unix_s`; None: unknown.
@@ -206,6 +220,7 @@ class SessionRecord(StoredModel):
     continued: tuple[str, ...] = ()
     far_host: FarHostRecord | None = None
     params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
+    member: CampaignMember | None = None
 
     def meaning(self, workload: str, param: str) -> ParamMeaning:
         """Return the meaning of a workload's parameter. For a name in no table, return its old
@@ -614,25 +629,11 @@ class CaseResult(TwoFigures):
         return self
 
 
-class CampaignMember(StoredModel):
-    """Which part of a campaign over many hosts a job is: hostbench.fleet.
-
-    `cluster` names the cluster for good. `lock` is what kept other runs away: the host's lock file
-    (`host`), or a Lease object of the cluster, which keeps out other campaigns alone (`lease`).
-    """
-
-    campaign: str
-    engine: Literal["kubernetes", "slurm"]
-    cluster: str
-    node: str
-    lock: Literal["host", "lease"]
-
-
 class ResultDocument(StoredModel):
     """The record of one job. InfluxDB and every report can be rebuilt from it.
 
-    `workloads`, `params` and `boot`: see SessionRecord. `digest`: see hostbench.results.sealed;
-    None in documents of schema 1, and while a document is being made.
+    `workloads`, `params`, `boot` and `member`: see SessionRecord. `digest`: see
+    hostbench.results.sealed; None in documents of schema 1, and while a document is being made.
     """
 
     schema_version: Literal[1, 2] = Field(alias="schema", default=2)

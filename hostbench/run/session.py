@@ -16,6 +16,7 @@ from hostbench.model.host import Boot, HostInventory
 from hostbench.model.job_events import EstimateEvent, PlanEvent, Sink
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import (
+    CampaignMember,
     FarHostRecord,
     JobState,
     PlannedCase,
@@ -39,13 +40,15 @@ from hostbench.run.timing import timed, untimed
 
 @dataclass(frozen=True)
 class Setup:
-    """What a session measures and what it measures with; tables by subsystem."""
+    """What a session measures and what it measures with; tables by subsystem. `member`: the part of
+    a campaign over many hosts that it is."""
 
     plan: Plan
     tables: Mapping[str, Table]
     programs: tuple[ProgramVersion, ...]
     host: HostInventory
     far_host: FarHostRecord | None = None
+    member: CampaignMember | None = None
 
     @property
     def metrics(self) -> dict[str, tuple[Metric, ...]]:
@@ -95,6 +98,7 @@ class Setup:
             continued=continued,
             far_host=self.far_host,
             params=meanings_of(self.plan.cases, self.tables),
+            member=self.member,
         )
 
 
