@@ -163,7 +163,6 @@ PULL = {
     ],
 }
 EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
-# fmt: off
 STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
     "no Job": ((a_node(),), NodeState.WAITING, "its Job is not made yet"),
     "no node": ((), NodeState.MISSING, "the cluster has no such node any more"),
@@ -246,19 +245,27 @@ STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
         NodeState.FAILED,
         f"see kubectl logs {NAME}-abcde",
     ),
-    "measured": ((a_node(), a_job(), a_pod(ended(0, json.dumps(DIGEST)))), NodeState.MEASURED, None),
+    "measured": (
+        (a_node(), a_job(), a_pod(ended(0, json.dumps(DIGEST)))),
+        NodeState.MEASURED,
+        None,
+    ),
     "measured, then the node went": (
         (a_job(annotations={"hostbench.dev/result": json.dumps(DIGEST)}),),
         NodeState.MEASURED,
         None,
     ),
     "second attempt": (
-        (a_node(), a_job(condition=BACKOFF), a_job(2), a_pod(NO_CPU, job_name("c1", "n1", 2) + "-a")),
+        (
+            a_node(),
+            a_job(condition=BACKOFF),
+            a_job(2),
+            a_pod(NO_CPU, job_name("c1", "n1", 2) + "-a"),
+        ),
         NodeState.WAITING,
         "no room: Insufficient cpu",
     ),
 }
-# fmt: on
 
 
 @pytest.mark.parametrize("case", STATES)

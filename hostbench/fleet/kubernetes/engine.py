@@ -54,6 +54,11 @@ class KubernetesEngine:
         self._options = options
         self._pods: dict[str, str] = {}
 
+    @property
+    def namespace(self) -> str:
+        """Where its campaigns are."""
+        return self._api.namespace
+
     def cluster(self) -> str:
         """Return the UID of kube-system, which a cluster has for good."""
         found = self._api.call(lambda client: client.get(Namespace, "kube-system"))
