@@ -88,6 +88,10 @@ class Engine(Protocol):
     """What runs campaigns. Every method may be called again after a client was killed in it, and
     raises HostbenchError in one line: the verb and the resource that are missing, say."""
 
+    def cluster(self) -> str:
+        """Return what names the cluster for good."""
+        ...
+
     def nodes(self, expression: str | None) -> tuple[str, ...]:
         """Return the nodes that an expression names; None: all that can be measured."""
         ...

@@ -1,0 +1,61 @@
+"""The engines that campaigns run on: the one list of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from hostbench.base.errors import ResourceError
+from hostbench.fleet.campaign import Engine
+from hostbench.fleet.node import EngineName
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What engines are told of a campaign beside what it measures.
+
+    Kubernetes: `namespace`, `image`, `queue` (Kueue's), `priority` (a class), `lock`,
+    `service_account`, `tolerate` (taints), `annotations` (of pods). Slurm: `shared`, a directory
+    that all nodes see, `queue` (a partition), `priority` (a QOS).
+    """
+
+    namespace: str | None = None
+    image: str | None = None
+    queue: str | None = None
+    priority: str | None = None
+    lock: Literal["host", "lease"] = "lease"
+    service_account: str | None = None
+    tolerate: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    shared: Path | None = None
+
+
+def engine(name: EngineName, options: EngineOptions) -> Engine:
+    """Return the engine. Raise ResourceError where what it needs is not installed."""
+    return ENGINES[name](options)
+
+
+def _kubernetes(options: EngineOptions) -> Engine:
+    if find_spec("lightkube") is None:
+        raise ResourceError(
+            "--engine kubernetes needs lightkube: pip install 'hostbench[kubernetes]'"
+        )
+    from hostbench.fleet.kubernetes.engine import KubernetesEngine
+    from hostbench.fleet.kubernetes.objects import PodOptions
+
+    if options.image is None:
+        return KubernetesEngine(options.namespace, None)
+    pods = PodOptions(
+        image=options.image,
+        queue=options.queue,
+        priority=options.priority,
+        lock=options.lock,
+        service_account=options.service_account,
+        tolerate=options.tolerate,
+        annotations=options.annotations,
+    )
+    return KubernetesEngine(options.namespace, pods)
+
+
+ENGINES: Mapping[EngineName, Callable[[EngineOptions], Engine]] = {"kubernetes": _kubernetes}
