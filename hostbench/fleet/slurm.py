@@ -99,12 +99,11 @@ class SlurmOptions:
     reservation: str | None = None
     account: str | None = None
     qos: str | None = None
-    priority: int | None = None
 
     @property
     def arguments(self) -> list[str]:
         """The options of sbatch."""
-        names = ("partition", "reservation", "account", "qos", "priority")
+        names = ("partition", "reservation", "account", "qos")
         return [f"--{name}={value}" for name in names if (value := getattr(self, name)) is not None]
 
 
@@ -193,7 +192,7 @@ class SlurmEngine:
         default, known = _partitions()
         if partition is not None and partition not in known:
             raise UsageError(
-                f"--partition {shown(partition)}: there is none; "
+                f"--queue {shown(partition)}: there is no such partition; "
                 f"{did_you_mean(partition, known)}give {listing(known)}"
             )
         partition = partition or default
@@ -210,7 +209,7 @@ class SlurmEngine:
             if name not in inside:
                 raise UsageError(
                     f"--nodes {shown(expression)}: node {name} is not in partition {partition}; "
-                    f"name one of its partitions with --partition: "
+                    f"name one of its partitions with --queue: "
                     f"{listing(sorted(table[name].partitions))}"
                 )
         return names
@@ -665,7 +664,7 @@ def _cannot_write(path: Path, error: OSError) -> ResourceError:
 
 # The messages of Slurm's commands, by what to do about them.
 _REMEDIES = (
-    ("invalid partition", UsageError, "name one that sinfo lists with --partition"),
+    ("invalid partition", UsageError, "name one that sinfo lists with --queue"),
     ("reservation", UsageError, "scontrol show reservation lists them"),
     ("invalid account", UsageError, "sacctmgr show associations lists what you may use"),
     ("invalid job array", UsageError, "MaxArraySize of slurm.conf is the most nodes of a campaign"),

@@ -22,9 +22,9 @@ from hostbench.fleet.node import DIGEST, digest_of
 from hostbench.fleet.slurm import UNRELEASED, SlurmEngine, SlurmOptions
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import SuiteCase
-from hostbench.results.sealed import sealed
+from hostbench.results.sealed import read_document, sealed
 from hostbench.results.store import ResultsStore
-from tests.faults.command import CHECKOUT, PROGRAMS, Command
+from tests.faults.command import CHECKOUT, PROGRAMS, Command, Ended
 from tests.fleet.campaigns import MOMENT, campaign, small_suite
 from tests.fleet.slurm import CLUSTER, PARTITION, Slurm, require_slurm
 from tests.patience import wait_until
@@ -395,6 +395,39 @@ def test_clean_leaves_nothing(stubs: Stubs) -> None:
         engine.status(name)
 
 
+def test_the_command_from_run_to_clean(slurm: Slurm, engine: SlurmEngine, tmp_path: Path) -> None:
+    suite = tmp_path / "two.yaml"
+    suite.write_text(
+        "name: two\nidle: {policy: force}\nrepeats: {min_trials: 1, max_trials: 1}\n"
+        "cases: [{workload: cpu.clock, params: {duration_s: 0.05, threads: 1}}]\n"
+    )
+    command = Command(tmp_path, HOSTBENCH_SHARED=str(slurm.shared))
+
+    def fleet(*arguments: str) -> Ended:
+        return command.run("fleet", *arguments, "--engine=slurm")
+
+    ended = fleet(
+        "run", str(suite), "--name=by-hand", "--nodes=node[1-2]", "--at-most=1", "--json",
+        f"--program={slurm.shared / 'hostbench'}", f"--queue={PARTITION}",
+    )  # fmt: skip
+    assert ended.code == 0, ended.errors
+    assert [one["state"] for one in ended.document["nodes"]] == ["measured"] * 2
+    assert fleet("status", "by-hand", "--json").document == ended.document
+    paths = fleet("results", "by-hand", "--json").document["documents"]
+    for node, path in paths.items():
+        found = read_document(Path(path).read_bytes(), path, "")
+        assert found.member is not None and found.member.node == node
+    assert sorted(paths) == ["node1", "node2"]
+    assert fleet("retry", "by-hand").output == ""
+    assert fleet("cancel", "by-hand", "--json").document == ended.document
+    assert fleet("clean", "by-hand").output == "campaign by-hand is removed\n"
+    assert fleet("list").output == "" and not (slurm.shared / "by-hand").exists()
+    # What was collected stays.
+    assert all(Path(path).exists() for path in paths.values())
+    del command.environment["HOSTBENCH_SHARED"]
+    assert "--shared DIRECTORY" in fleet("list").last_line
+
+
 def test_bad_input_is_one_line(
     stubs: Stubs, document: ResultDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,8 +446,8 @@ def test_bad_input_is_one_line(
     refused(UsageError, lambda: engine.nodes("node[1"), "there is no node")
     assert engine.nodes("node[2-3],node1") == ("node2", "node3", "node1")
     other = SlurmEngine(shared, SlurmOptions(partition="al"))
-    refused(UsageError, lambda: other.nodes(None), "--partition 'al'", "did you mean 'all'")
-    refused(UsageError, lambda: other.start(made), "invalid partition", "--partition")
+    refused(UsageError, lambda: other.nodes(None), "--queue 'al'", "did you mean 'all'")
+    refused(UsageError, lambda: other.start(made), "invalid partition", "--queue")
     engine.clean(made.name)
     reserved = SlurmEngine(shared, SlurmOptions(reservation="mine"))
     refused(UsageError, lambda: reserved.start(made), "reservation", "scontrol show reservation")
