@@ -141,6 +141,11 @@ help: ## this list
 run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking, NVRTC=none without CUDA, OPENBLAS=none with the system's BLAS
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
 
+PREFIX ?= /usr/local
+
+install: packages programs ## lay out what hosts run without this checkout: DESTDIR=... PREFIX=/usr/local
+	@scripts/install.sh "$(DESTDIR)" "$(PREFIX)"
+
 peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, fio, hpcc ...
 	@scripts/system-packages.sh peers
 
@@ -259,6 +264,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run peers env farhost key up down sbom backup restore program programs \
+.PHONY: help collected run install peers env farhost key up down sbom backup restore program programs \
     $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
     test-all e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

@@ -120,7 +120,11 @@ Namespace = Annotated[
 ]
 Shared = Annotated[
     Path | None,
-    typer.Option(metavar="DIRECTORY", help="Slurm: where campaigns are; all nodes must see it."),
+    typer.Option(
+        metavar="DIRECTORY",
+        envvar="HOSTBENCH_SHARED",
+        help="Slurm: where campaigns are; all nodes must see it.",
+    ),
 ]
 
 
@@ -197,6 +201,18 @@ def run(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Kubernetes: one more annotation of the pods."),
     ] = None,
+    reservation: Annotated[
+        str | None, typer.Option(help="Slurm: the reservation that the nodes are in.")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option(help="Slurm: the account that the time is charged to.")
+    ] = None,
+    program: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH", help="Slurm: hostbench on the nodes, such as that of make install."
+        ),
+    ] = "hostbench",
     detach: Annotated[
         bool, typer.Option("--detach", help="Start it, print its name and return.")
     ] = False,
@@ -251,6 +267,9 @@ def run(
             tolerate=tuple(tolerate or ()),
             annotations=assignments(annotation or (), "--annotation"),
             shared=shared,
+            reservation=reservation,
+            account=account,
+            program=program,
         ),
     )
     campaign = begin(runner, request)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from hostbench.base.errors import ResourceError
+from hostbench.base.errors import ResourceError, UsageError
 from hostbench.fleet.campaign import Engine
 from hostbench.fleet.node import EngineName
 
@@ -17,7 +17,8 @@ class EngineOptions:
 
     Kubernetes: `namespace`, `image`, `queue` (Kueue's), `priority` (a class), `lock`,
     `service_account`, `tolerate` (taints), `annotations` (of pods). Slurm: `shared`, a directory
-    that all nodes see, `queue` (a partition), `priority` (a QOS).
+    that all nodes see, `queue` (a partition), `priority` (a QOS), `reservation`, `account`, and
+    `program`, the command hostbench as nodes find it.
     """
 
     namespace: str | None = None
@@ -29,6 +30,9 @@ class EngineOptions:
     tolerate: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
     shared: Path | None = None
+    reservation: str | None = None
+    account: str | None = None
+    program: str = "hostbench"
 
 
 def engine(name: EngineName, options: EngineOptions) -> Engine:
@@ -58,4 +62,25 @@ def _kubernetes(options: EngineOptions) -> Engine:
     return KubernetesEngine(options.namespace, pods)
 
 
-ENGINES: Mapping[EngineName, Callable[[EngineOptions], Engine]] = {"kubernetes": _kubernetes}
+def _slurm(options: EngineOptions) -> Engine:
+    from hostbench.fleet.slurm import SlurmEngine, SlurmOptions
+
+    if options.shared is None:
+        raise UsageError(
+            "--engine slurm needs --shared DIRECTORY or HOSTBENCH_SHARED: a directory that this "
+            "machine and all nodes share"
+        )
+    jobs = SlurmOptions(
+        program=options.program,
+        partition=options.queue,
+        reservation=options.reservation,
+        account=options.account,
+        qos=options.priority,
+    )
+    return SlurmEngine(options.shared, jobs)
+
+
+ENGINES: Mapping[EngineName, Callable[[EngineOptions], Engine]] = {
+    "kubernetes": _kubernetes,
+    "slurm": _slurm,
+}

@@ -1,0 +1,716 @@
+"""Campaigns on Slurm: one array of jobs, in which each task is one node.
+
+What a campaign is lies in a directory that all nodes and clients share; how far it is, Slurm knows:
+
+    SHARED/NAME/campaign.json           what was asked for
+    SHARED/NAME/slurm.json              how its jobs are submitted
+    SHARED/NAME/1.json, 2.json …        the arrays: the first and one for each retry
+    SHARED/NAME/logs/                   the output of the jobs
+    SHARED/NAME/nodes/NODE/message      the Digest of the node's document, or why there is none
+    SHARED/NAME/nodes/NODE/end.json     how its job ended, if the node could not report it
+    SHARED/NAME/nodes/NODE/JOB/         the document and its journal
+
+An array is submitted held. Then each task gets its node, and at last the array is released. A
+client that is killed in between leaves a held array, which the next client finds by its name.
+"""
+
+import contextlib
+import fcntl
+import math
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from hostbench.base.errors import (
+    HostbenchError,
+    ResourceError,
+    UnreachableError,
+    UsageError,
+    did_you_mean,
+    listing,
+    shown,
+)
+from hostbench.base.units import plural
+from hostbench.fleet.campaign import Campaign, Digest, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.node import CAMPAIGN, read_campaign, read_message
+from hostbench.model.result import ResultDocument
+from hostbench.results.store import ResultsStore, write_whole
+
+CAMPAIGN_FILE, OPTIONS_FILE, LOCK_FILE = "campaign.json", "slurm.json", "lock"
+MESSAGE_FILE, END_FILE = "message", "end.json"
+# The least time limit and the resolution of Slurm's.
+MINUTE_S = 60
+# Slurm's daemon has other users: one question for a whole campaign, more seldom while nothing
+# happens.
+LOOK_S_LEAST, LOOK_S_MOST = 1.0, 15.0
+# How long `clean` waits for jobs to end: Slurm's KillWait is 30 s by default.
+CLEAN_WAIT_S = 90.0
+COMMAND_S_MOST = 60.0
+FIELDS = "%F|%K|%T|%n|%N|%r"
+_SUBMISSION = re.compile(r"(\d{1,4})\.json", re.ASCII)
+
+_ENDED = {
+    "COMPLETED": "its job ended without a document",
+    "FAILED": "its job failed",
+    "TIMEOUT": "its job was ended at its time limit",
+    "NODE_FAIL": "its node failed",
+    "OUT_OF_MEMORY": "its job had too little memory",
+    "PREEMPTED": "its job had to make way for one of higher priority",
+    "CANCELLED": "its job was cancelled",
+    "DEADLINE": "it was not free before the campaign's deadline",
+    "BOOT_FAIL": "its node did not boot",
+}
+UNRELEASED = "a client was ended while it submitted; hostbench fleet status --follow goes on"
+_WAITING = {
+    "None": "Slurm has not considered it yet",
+    "Resources": "other jobs use its node",
+    "Priority": "jobs of higher priority are first",
+    "JobArrayTaskLimit": "as many nodes as allowed are being measured",
+    "JobHeldUser": "it is held",
+    "JobHeldAdmin": "an administrator holds it",
+    "Reservation": "its reservation has not begun",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition is inactive",
+    "PartitionTimeLimit": "its partition allows less time",
+    "BadConstraints": "its node does not have what the job asks for",
+}
+# sinfo's states of nodes that start nothing.
+_UNAVAILABLE = ("down", "drain", "fail", "maint", "reboot", "power", "unk", "no_respond")
+
+
+@dataclass(frozen=True)
+class SlurmOptions:
+    """How the jobs of a campaign are submitted; None: as the cluster does without the option.
+
+    `program` is the command `hostbench` as nodes find it, such as the one of `make install` in a
+    directory that they share.
+    """
+
+    program: str = "hostbench"
+    partition: str | None = None
+    reservation: str | None = None
+    account: str | None = None
+    qos: str | None = None
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options of sbatch."""
+        names = ("partition", "reservation", "account", "qos")
+        return [f"--{name}={value}" for name in names if (value := getattr(self, name)) is not None]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """An array of jobs, one task a node in the order of `nodes`. `array` None: not submitted yet,
+    as far as the client came."""
+
+    number: int
+    nodes: tuple[str, ...]
+    array: str | None = None
+    released: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """What Slurm says of one task of an array. `by`: who cancelled it, where accounts say so."""
+
+    array: str
+    index: int
+    state: str
+    reason: str
+    node: str
+    started: bool
+    by: str | None = None
+
+
+@dataclass(frozen=True)
+class ClusterNode:
+    """What Slurm says of a node; `partitions` without the mark of the default one."""
+
+    state: str
+    reason: str | None
+    partitions: frozenset[str]
+
+    @property
+    def unavailable(self) -> str | None:
+        """Why it starts no jobs, in words; None: it does."""
+        if not any(self.state.startswith(word) for word in _UNAVAILABLE) and "*" not in self.state:
+            return None
+        state = self.state.rstrip("*").upper() + (
+            ", it does not answer" if "*" in self.state else ""
+        )
+        return f"its node is {state}" + (f": {self.reason}" if self.reason else "")
+
+
+SUBMISSION: TypeAdapter[Submission] = TypeAdapter(Submission)
+OPTIONS: TypeAdapter[SlurmOptions] = TypeAdapter(SlurmOptions)
+STATUS: TypeAdapter[NodeStatus] = TypeAdapter(NodeStatus)
+
+
+class SlurmEngine:
+    """Runs campaigns with sbatch, squeue, scontrol, scancel and sinfo; asks sacct about jobs that
+    Slurm's daemon has forgotten, where the cluster keeps accounts."""
+
+    def __init__(self, shared: Path, options: SlurmOptions | None = None) -> None:
+        """`shared`: the directory of all campaigns. Raise UsageError if there is none."""
+        if not (shared.is_dir() and os.access(shared, os.W_OK)):
+            what = "cannot be written" if shared.is_dir() else "is no directory"
+            raise UsageError(
+                f"{shared} {what}; name a directory that this machine and all nodes share"
+            )
+        self._shared = shared.absolute()
+        self._options = options or SlurmOptions()
+        self._cluster: str | None = None
+        self._held: tuple[int, ...] = ()
+
+    # ---- the cluster ----
+
+    def cluster(self) -> str:
+        """Return Slurm's ClusterName."""
+        if self._cluster is None:
+            self._cluster = self._setting("ClusterName")
+        return self._cluster
+
+    def _setting(self, name: str) -> str:
+        text = _run("scontrol", "show", "config")
+        found = re.search(rf"^{name}\s*=\s*(\S+)", text, re.MULTILINE)
+        return found[1] if found else ""
+
+    def nodes(self, expression: str | None) -> tuple[str, ...]:
+        """Return the nodes of a list such as `node[1-4],gpu7`; None: all of the partition. Raise
+        UsageError for a node or partition that does not exist."""
+        table = _node_table()
+        partition = self._options.partition
+        default, known = _partitions()
+        if partition is not None and partition not in known:
+            raise UsageError(
+                f"--queue {shown(partition)}: there is no such partition; "
+                f"{did_you_mean(partition, known)}give {listing(known)}"
+            )
+        partition = partition or default
+        inside = [name for name, node in table.items() if partition in (None, *node.partitions)]
+        if expression is None:
+            return tuple(inside)
+        names = tuple(dict.fromkeys(_run("scontrol", "show", "hostnames", expression).split()))
+        for name in names:
+            if name not in table:
+                raise UsageError(
+                    f"--nodes {shown(expression)}: there is no node {shown(name)}; "
+                    f"{did_you_mean(name, table)}sinfo --Node lists {plural(len(table), 'node')}"
+                )
+            if name not in inside:
+                raise UsageError(
+                    f"--nodes {shown(expression)}: node {name} is not in partition {partition}; "
+                    f"name one of its partitions with --queue: "
+                    f"{listing(sorted(table[name].partitions))}"
+                )
+        return names
+
+    # ---- campaigns ----
+
+    def campaigns(self) -> tuple[str, ...]:
+        """Return the names of the campaigns in the shared directory."""
+        found = self._shared.glob(f"*/{CAMPAIGN_FILE}")
+        return tuple(sorted(path.parent.name for path in found))
+
+    def campaign(self, name: str) -> Campaign:
+        """Return what a campaign was asked for. Raise UsageError if there is none of that name, or
+        if it is of another cluster."""
+        path = self._path(name) / CAMPAIGN_FILE
+        if not path.exists():
+            known = self.campaigns()
+            raise UsageError(
+                f"there is no campaign {shown(name)} in {self._shared}; "
+                f"{did_you_mean(name, known)}it has {listing(known)}"
+            )
+        found = read_campaign(path)
+        if found.cluster != self.cluster():
+            raise UsageError(
+                f"campaign {name} is of the Slurm cluster {shown(found.cluster)}, and this one is "
+                f"{shown(self.cluster())}; call hostbench where that cluster's sbatch is"
+            )
+        return found
+
+    def _path(self, name: str) -> Path:
+        return self._shared / name
+
+    def start(self, campaign: Campaign) -> None:
+        """Submit a campaign, or go on with what a killed client left. Raise UsageError for another
+        campaign of the same name."""
+        if campaign.exclusive is Exclusive.TAINT:
+            raise UsageError(
+                "--exclusive taint: Slurm has no taints; give requests (sbatch --exclusive) or none"
+            )
+        if campaign.cluster != self.cluster():
+            raise UsageError(
+                f"campaign {campaign.name} is of the cluster {shown(campaign.cluster)}, and this "
+                f"one is {shown(self.cluster())}"
+            )
+        path = self._path(campaign.name)
+        _make(path / "logs")
+        with self._alone(campaign.name):
+            if (path / CAMPAIGN_FILE).exists():
+                if self.campaign(campaign.name) != campaign:
+                    raise UsageError(
+                        f"--name {campaign.name}: there is another campaign of this name; "
+                        f"give another one, or remove it with hostbench fleet clean {campaign.name}"
+                    )
+            else:
+                _store(path / OPTIONS_FILE, OPTIONS.dump_json(self._options))
+                _store(path / CAMPAIGN_FILE, CAMPAIGN.dump_json(campaign))
+            if not self._submissions(campaign.name):
+                self._plan(campaign.name, Submission(1, campaign.nodes))
+            self._go_on(campaign)
+
+    @contextlib.contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Keep other clients out while jobs are submitted. The lock goes with its process, and with
+        an sbatch that outlives it: else the next client would not see that array and submit one
+        more."""
+        descriptor = os.open(self._path(name) / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._held = (descriptor,)
+            yield
+        finally:
+            self._held = ()
+            os.close(descriptor)
+
+    def _submissions(self, name: str) -> list[Submission]:
+        """Return the arrays of a campaign, oldest first."""
+        found = [
+            SUBMISSION.validate_json(path.read_bytes())
+            for path in self._path(name).glob("*.json")
+            if _SUBMISSION.fullmatch(path.name)
+        ]
+        return sorted(found, key=lambda one: one.number)
+
+    def _plan(self, name: str, submission: Submission) -> None:
+        content = SUBMISSION.dump_json(submission)
+        _store(self._path(name) / f"{submission.number}.json", content)
+
+    def _go_on(self, campaign: Campaign) -> tuple[str, ...]:
+        """Submit what is planned and not released yet; return its nodes."""
+        nodes: list[str] = []
+        for submission in self._submissions(campaign.name):
+            if not submission.released:
+                self._submit(campaign, submission)
+                nodes += submission.nodes
+        return tuple(nodes)
+
+    def _submit(self, campaign: Campaign, submission: Submission) -> None:
+        if submission.array is None:
+            for node in submission.nodes:
+                self._forget_end(campaign.name, node)
+            # A held array that no record names is from a client that was killed after sbatch.
+            left = _tasks([_job_name(campaign.name, submission.number)])
+            array = left[0].array if left else self._sbatch(campaign, submission)
+            submission = replace(submission, array=array)
+            self._plan(campaign.name, submission)
+        assert submission.array is not None
+        placed = {
+            task.index: task.node
+            for task in _tasks([_job_name(campaign.name, submission.number)])
+            if task.array == submission.array
+        }
+        for index, node in enumerate(submission.nodes):
+            # Tasks that were cancelled meanwhile cannot be placed any more.
+            if index in placed and placed[index] != node:
+                task = f"JobId={submission.array}_{index}"
+                _run("scontrol", "update", task, f"ReqNodeList={node}")
+        if placed:
+            _run("scontrol", "release", submission.array)
+        self._plan(campaign.name, replace(submission, released=True))
+
+    def _sbatch(self, campaign: Campaign, submission: Submission) -> str:
+        """Submit a held array; return its job id."""
+        options = OPTIONS.validate_json((self._path(campaign.name) / OPTIONS_FILE).read_bytes())
+        count = len(submission.nodes)
+        at_once = min(campaign.at_most or count, count)
+        minutes = max(1, math.ceil(campaign.time_limit_s / MINUTE_S))
+        # A node may wait for as long as all others before it may take.
+        deadline_s = (math.ceil(count / at_once) + 1) * minutes * MINUTE_S
+        exclusive = campaign.exclusive is not Exclusive.NONE
+        output = _run(
+            "sbatch",
+            "--parsable",
+            "--hold",
+            "--no-requeue",
+            f"--job-name={_job_name(campaign.name, submission.number)}",
+            f"--array=0-{count - 1}%{at_once}",
+            "--nodes=1",
+            f"--time={minutes}",
+            f"--deadline=now+{deadline_s}",
+            *(("--exclusive", "--mem=0") if exclusive else ("--oversubscribe",)),
+            *options.arguments,
+            f"--chdir={self._path(campaign.name)}",
+            f"--output={self._path(campaign.name)}/logs/%A_%a.log",
+            "--open-mode=append",
+            stdin=_script(self._path(campaign.name), options.program),
+            inherited=self._held,
+        )
+        return output.strip().partition(";")[0]
+
+    def _log(self, name: str, task: "Task") -> Path:
+        return self._path(name) / "logs" / f"{task.array}_{task.index}.log"
+
+    # ---- how far it is ----
+
+    def status(self, name: str) -> tuple[NodeStatus, ...]:
+        """Return how far each node is. An end that the node could not report itself is written
+        down, since Slurm forgets ended jobs."""
+        return self._status(self.campaign(name))
+
+    def _status(self, campaign: Campaign) -> tuple[NodeStatus, ...]:
+        name = campaign.name
+        ended = self._ends(name, campaign.nodes)
+        open_nodes = [node for node in campaign.nodes if node not in ended]
+        if open_nodes:
+            submissions = self._submissions(name)
+            latest = {node: one for one in submissions for node in one.nodes}
+            names = [_job_name(name, one.number) for one in submissions]
+            tasks = {(task.array, task.index): task for task in _tasks(names)}
+            # A node may have reported, and Slurm forgotten its job, since its end was looked for.
+            ended |= self._ends(name, open_nodes)
+            waits = any(task.state == "PENDING" for task in tasks.values())
+            table = _node_table() if waits else {}
+            places = {
+                (one.number, node): place
+                for one in submissions
+                for place, node in enumerate(one.nodes)
+            }
+            for node in open_nodes:
+                if node in ended:
+                    continue
+                submission = latest[node]
+                place = places[submission.number, node]
+                task = tasks.get((submission.array or "", place))
+                if not submission.released:
+                    ended[node] = NodeStatus(node, NodeState.WAITING, UNRELEASED)
+                elif task is not None:
+                    ended[node] = self._described(name, task, node, table.get(node))
+                else:
+                    ended[node] = self._forgotten(name, node, submission.array, place)
+        return tuple(ended[node] for node in campaign.nodes)
+
+    def _ends(self, name: str, nodes: Iterable[str]) -> dict[str, NodeStatus]:
+        """Return the nodes that were measured or whose end was written down."""
+        found = {}
+        for node in nodes:
+            message = self._message(name, node)
+            if isinstance(message, Digest):
+                found[node] = NodeStatus(node, NodeState.MEASURED, None, message)
+                continue
+            with contextlib.suppress(FileNotFoundError, ValidationError):
+                end = (self._node(name, node) / END_FILE).read_bytes()
+                found[node] = STATUS.validate_json(end)
+        return found
+
+    def _message(self, name: str, node: str) -> Digest | str | None:
+        with contextlib.suppress(FileNotFoundError):
+            text = (self._node(name, node) / MESSAGE_FILE).read_text(errors="replace")
+            return read_message(text)
+        return None
+
+    def _node(self, name: str, node: str) -> Path:
+        return self._path(name) / "nodes" / node
+
+    def _described(
+        self, name: str, task: Task, node: str, cluster_node: ClusterNode | None
+    ) -> NodeStatus:
+        """Return the status of a node without a document, by its task."""
+        if task.state == "PENDING":
+            unavailable = cluster_node.unavailable if cluster_node else None
+            return NodeStatus(node, NodeState.WAITING, unavailable or _why(task.reason))
+        if task.state not in _ENDED:
+            return NodeStatus(node, NodeState.RUNNING)
+        said = self._message(name, node)
+        reason = _ENDED[task.state] + (f" by user {task.by}" if task.by else "")
+        if task.state in ("FAILED", "COMPLETED"):
+            # What hostbench said explains it all.
+            reason = str(said or f"{reason}{self._last_line(self._log(name, task))}")
+        elif said:
+            reason = f"{reason} ({said})"
+        state = NodeState.FAILED if task.started else NodeState.MISSING
+        return self._remember(name, NodeStatus(node, state, reason))
+
+    def _last_line(self, log: Path) -> str:
+        with contextlib.suppress(OSError, IndexError):
+            return f": {log.read_text(errors='replace').strip().splitlines()[-1]}"
+        return f", and there is no {log}: do all nodes share that directory?"
+
+    def _forgotten(self, name: str, node: str, array: str | None, place: int) -> NodeStatus:
+        """Return the status of a node whose job Slurm's daemon does not know any more."""
+        if array is None:
+            reason = "the campaign was cancelled before its job was submitted"
+            return self._remember(name, NodeStatus(node, NodeState.MISSING, reason))
+        if (task := _accounted(array, place)) is not None:
+            return self._described(name, task, node, None)
+        said = self._message(name, node)
+        reason = f"Slurm has forgotten its job {array}_{place} and keeps no accounts"
+        state = NodeState.MISSING if said is None else NodeState.FAILED
+        return self._remember(name, NodeStatus(node, state, str(said or reason)))
+
+    def _remember(self, name: str, status: NodeStatus) -> NodeStatus:
+        directory = self._node(name, status.node)
+        _make(directory)
+        _store(directory / END_FILE, STATUS.dump_json(status))
+        return status
+
+    def _forget_end(self, name: str, node: str) -> None:
+        for file in (MESSAGE_FILE, END_FILE):
+            (self._node(name, node) / file).unlink(missing_ok=True)
+
+    def watch(self, name: str) -> Iterator[NodeStatus]:
+        """Yield the status of each node, then each change, until all nodes have ended. Go on with
+        what a killed client left."""
+        campaign = self.campaign(name)
+        with self._alone(name):
+            self._go_on(campaign)
+        known: dict[str, NodeStatus] = {}
+        pause_s = LOOK_S_LEAST
+        while True:
+            changes = [one for one in self._status(campaign) if known.get(one.node) != one]
+            yield from changes
+            known |= {one.node: one for one in changes}
+            if all(one.state.ended for one in known.values()):
+                return
+            pause_s = LOOK_S_LEAST if changes else min(pause_s * 1.5, LOOK_S_MOST)
+            time.sleep(pause_s)
+
+    def documents(self, name: str, nodes: Sequence[str]) -> Iterator[ResultDocument]:
+        """Yield the documents of nodes that were measured. Raise UsageError for one that is of
+        another campaign, cluster or node."""
+        campaign = self.campaign(name)
+        for node in nodes:
+            digest = self._message(name, node)
+            if not isinstance(digest, Digest):
+                raise UsageError(f"node {node} of campaign {name} is not measured")
+            document = ResultsStore(self._node(name, node)).job(digest.job).load()
+            expected = (name, campaign.cluster, node)
+            member = document.member
+            found = member and (member.campaign, member.cluster, member.node)
+            if found != expected:
+                raise UsageError(
+                    f"the document of {_place(expected)} is of {_place(found)}; remove "
+                    f"{self._node(name, node)} and measure again with hostbench fleet retry {name}"
+                )
+            yield document
+
+    # ---- what changes it ----
+
+    def retry(self, name: str) -> tuple[str, ...]:
+        """Measure again the nodes that failed or are missing; return their names."""
+        campaign = self.campaign(name)
+        with self._alone(name):
+            gone_on = self._go_on(campaign)
+            again = tuple(
+                one.node
+                for one in self._status(campaign)
+                if one.state in {NodeState.FAILED, NodeState.MISSING}
+            )
+            if again:
+                number = self._submissions(name)[-1].number + 1
+                self._plan(name, Submission(number, again))
+                self._go_on(campaign)
+            return tuple(dict.fromkeys((*gone_on, *again)))
+
+    def cancel(self, name: str) -> None:
+        """End what runs and let nothing more begin. What was measured stays."""
+        self.campaign(name)
+        with self._alone(name):
+            # Also an array that a killed client submitted and no record names.
+            for array in self._active(name):
+                _run("scancel", array)
+            for submission in self._submissions(name):
+                if not submission.released:
+                    self._plan(name, replace(submission, released=True))
+
+    def _active(self, name: str) -> tuple[str, ...]:
+        """Return the arrays that Slurm knows tasks of that have not ended."""
+        names = [_job_name(name, one.number) for one in self._submissions(name)]
+        tasks = _tasks(names)
+        return tuple(dict.fromkeys(task.array for task in tasks if task.state not in _ENDED))
+
+    def clean(self, name: str) -> None:
+        """Cancel the campaign and remove its directory, documents included."""
+        self.cancel(name)
+        until_s = time.monotonic() + CLEAN_WAIT_S
+        # A job that still ends would write into the directory.
+        while active := self._active(name):
+            if time.monotonic() > until_s:
+                raise HostbenchError(
+                    f"{plural(len(active), 'job')} of campaign {name} did not end within "
+                    f"{CLEAN_WAIT_S:g} s of scancel, such as {active[0]}; clean it again later"
+                )
+            time.sleep(LOOK_S_LEAST)
+        try:
+            shutil.rmtree(self._path(name))
+        except OSError as error:
+            raise ResourceError(f"cannot remove {error.filename}: {error.strerror}") from None
+
+
+def _place(member: tuple[str, str, str] | None) -> str:
+    if member is None:
+        return "no campaign"
+    campaign, cluster, node = member
+    return f"campaign {campaign}, cluster {cluster}, node {node}"
+
+
+def _job_name(campaign: str, number: int) -> str:
+    return f"hostbench.{campaign}.{number}"
+
+
+def _script(directory: Path, program: str) -> str:
+    """Return the batch script. `exec`: hostbench itself gets Slurm's signals."""
+    return f"""#!/bin/sh
+# A node of the hostbench campaign {directory.name}.
+node=${{SLURMD_NODENAME:?}}
+cd {shlex.quote(str(directory))} && mkdir -p "nodes/$node" || exit
+exec {shlex.quote(program)} fleet measure --engine slurm --node "$node" --lock host \\
+    --campaign-file {CAMPAIGN_FILE} --results "nodes/$node" \\
+    --termination-message "nodes/$node/{MESSAGE_FILE}"
+"""
+
+
+def _tasks(names: Iterable[str]) -> list[Task]:
+    """Return the tasks of jobs of these names that Slurm's daemon knows, ended ones too."""
+    listed = ",".join(names)
+    if not listed:
+        return []
+    output = _run(
+        "squeue", f"--name={listed}", "--array", "--states=all", "--noheader", f"--format={FIELDS}"
+    )
+    found = []
+    for line in output.splitlines():
+        array, index, state, node, ran_on, reason = line.split("|", 5)
+        place = int(index) if index.isdigit() else 0
+        found.append(Task(array, place, state, reason, node, started=bool(ran_on)))
+    return found
+
+
+def _accounted(array: str, index: int) -> Task | None:
+    """Return a task from Slurm's accounts; None: there are none."""
+    if shutil.which("sacct") is None:
+        return None
+    with contextlib.suppress(HostbenchError):
+        output = _run(
+            "sacct", f"--jobs={array}_{index}", "--allocations", "--noheader", "--parsable2",
+            "--format=State,Start",
+        )  # fmt: skip
+        for line in output.splitlines():
+            # Such as "CANCELLED by 1000".
+            state, _, start = line.partition("|")
+            word, _, by = state.partition(" by ")
+            return Task(
+                array, index, word, "", "", start not in ("None", "Unknown", ""), by or None
+            )
+    return None
+
+
+def _why(reason: str) -> str:
+    """Return in words why a task waits."""
+    code = reason.partition(",")[0].strip()
+    if code in _WAITING:
+        return _WAITING[code]
+    return f"Slurm says {reason}" if reason else "it waits"
+
+
+def _node_table() -> dict[str, ClusterNode]:
+    """Return the nodes of the cluster, in Slurm's order."""
+    found: dict[str, ClusterNode] = {}
+    for line in _run("sinfo", "--Node", "--noheader", "--format=%N|%P|%T|%E").splitlines():
+        name, partition, state, reason = line.split("|", 3)
+        before = found[name].partitions if name in found else frozenset()
+        given = None if reason == "none" else reason
+        found[name] = ClusterNode(state, given, before | {partition.rstrip("*")})
+    return found
+
+
+def _partitions() -> tuple[str | None, list[str]]:
+    """Return the default partition, and all."""
+    names = list(dict.fromkeys(_run("sinfo", "--noheader", "--format=%P").split()))
+    default = next((name.rstrip("*") for name in names if name.endswith("*")), None)
+    return default, [name.rstrip("*") for name in names]
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(directory, error) from None
+
+
+def _store(path: Path, content: bytes) -> None:
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> ResourceError:
+    return ResourceError(
+        f"cannot write {path}: {error.strerror}; free space or rights in the shared directory"
+    )
+
+
+# The messages of Slurm's commands, by what to do about them.
+_REMEDIES = (
+    ("invalid partition", UsageError, "name one that sinfo lists with --queue"),
+    ("reservation", UsageError, "scontrol show reservation lists them"),
+    ("invalid account", UsageError, "sacctmgr show associations lists what you may use"),
+    ("invalid job array", UsageError, "MaxArraySize of slurm.conf is the most nodes of a campaign"),
+    ("invalid qos", UsageError, "sacctmgr show qos lists them"),
+    ("node name", UsageError, "sinfo --Node lists them"),
+    ("unable to contact", UnreachableError, "is slurmctld up?"),
+    ("configuration source", UnreachableError, "set SLURM_CONF, or call this on a login node"),
+    ("access/permission", UsageError, "only the owner of a campaign's jobs, or root, may do that"),
+)
+
+
+def _run(program: str, *arguments: str, stdin: str = "", inherited: Collection[int] = ()) -> str:
+    """Run one of Slurm's commands; return its output. Raise HostbenchError in one line."""
+    try:
+        ended = subprocess.run(
+            [program, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_S_MOST,
+            pass_fds=inherited,
+        )
+    except FileNotFoundError:
+        raise ResourceError(
+            f"{program} is missing; call hostbench where Slurm's commands are, such as a login "
+            "node, or install them (Debian: slurm-client)"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise UnreachableError(
+            f"{program} did not answer within {COMMAND_S_MOST:g} s; is slurmctld up?"
+        ) from None
+    if ended.returncode == 0:
+        return ended.stdout
+    text = ended.stderr or ended.stdout
+    message = f"{program}: {_first_line(program, text)}"
+    for words, kind, remedy in _REMEDIES:
+        if words in text.lower():
+            raise kind(f"{message}; {remedy}")
+    raise HostbenchError(message)
+
+
+def _first_line(program: str, text: str) -> str:
+    """Return the line of a command's errors that says most: the fatal one, else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return "it failed without a word"
+    line = next((line for line in lines if "fatal:" in line), lines[0])
+    return re.sub(rf"^{program}: (error|fatal): ", "", line).rstrip(".")
