@@ -26,6 +26,10 @@ from hostbench.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from hostbench.base.interrupt import Interrupt
     from hostbench.cli.fleet_commands import Follower
     from hostbench.fleet.campaign import Campaign, Engine, NodeStatus
 
@@ -82,6 +86,7 @@ def measure(
     from hostbench.fleet.node import (
         NodeRequest,
         measure_node,
+        no_lease,
         read_campaign,
         reported,
         write_document,
@@ -91,17 +96,26 @@ def measure(
     interrupt = Interrupt()
     interrupt.install()
     with progress_for(sys.stderr) as progress, reported(termination_message):
+        campaign = read_campaign(campaign_file)
         request = NodeRequest(
-            campaign=read_campaign(campaign_file),
+            campaign=campaign,
             node=node,
             engine=engine.value,
             results=results_directory(results),
             lock=lock.value,
+            lease=_lease(campaign.name, node) if lock is LockChoice.LEASE else no_lease,
             message=termination_message,
         )
         document = measure_node(request, interrupt, progress)
     if document_to_log:
         write_document(document, sys.stdout)
+
+
+def _lease(campaign: str, node: str) -> "Callable[[Interrupt], AbstractContextManager[object]]":
+    """Return what holds the node's Lease object."""
+    from hostbench.fleet.kubernetes.lease import held_lease
+
+    return lambda interrupt: held_lease(campaign, node, interrupt)
 
 
 class ExclusiveChoice(StrEnum):

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,8 +19,10 @@ from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, PodStatus, ResourceQuota
 
 from hostbench.base.errors import HostbenchError, UsageError
+from hostbench.base.interrupt import Interrupt
 from hostbench.cli.app import invoke
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.kubernetes import lease
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, PodOptions
 from hostbench.fleet.kubernetes.rights import roles
@@ -351,3 +354,46 @@ def test_a_cluster_that_is_not_there_is_one_line(
     )
     with pytest.raises(HostbenchError, match=r"127\.0\.0\.1:9 does not answer"):
         invoke(["fleet", "list"])
+
+
+def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
+    simulated: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"LEASE_S": 2.0, "RENEW_S": 0.3, "LOOK_S": 0.1}.items():
+        monkeypatch.setattr(lease, name, value)
+    interrupt = Interrupt()
+    held: list[str] = []
+    overlaps: list[list[str]] = []
+
+    def hold(campaign: str) -> None:
+        for _ in range(3):
+            with lease.held_lease(campaign, "n1", interrupt):
+                held.append(campaign)
+                overlaps.extend([list(held)] if len(held) > 1 else [])
+                time.sleep(0.1)
+                held.remove(campaign)
+
+    threads = [threading.Thread(target=hold, args=(f"c{i}",)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert overlaps == []
+    assert list(simulated.client.list(Lease, namespace="default")) == []
+
+    # One whose pod was killed is taken when it was not renewed for its time.
+    killed = lease._NodeLease("killed", "n1")
+    killed.take(interrupt, lambda _text: None)
+    since_s = time.monotonic()
+    with lease.held_lease("next", "n1", interrupt):
+        assert time.monotonic() - since_s >= 2.0
+        # The killed one was only held up: it has lost the lease, and must end.
+        theirs = Interrupt()
+        killed.renew_until(threading.Event(), theirs)
+        assert theirs.signum is not None
+        killed.release()
+        (there,) = simulated.client.list(Lease, namespace="default")
+        assert there.spec is not None
+        assert (there.spec.holderIdentity or "").startswith("next/")
+    theirs.close()
+    interrupt.close()

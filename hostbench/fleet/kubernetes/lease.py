@@ -3,7 +3,8 @@ measures. It keeps out the pods of other campaigns in the namespace, and nothing
 """
 
 import contextlib
-import os
+import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ def held_lease(
 class _NodeLease:
     def __init__(self, campaign: str, node: str) -> None:
         self._api = Api(None)
-        self._holder = f"{campaign}/{os.environ.get('HOSTNAME', '')}/{os.getpid()}"
+        self._holder = f"{campaign}/{socket.gethostname()}/{secrets.token_hex(4)}"
         self._name = f"hostbench-{node_hash(node)}"
         self._campaign, self._node = campaign, node
         self._lost = False
