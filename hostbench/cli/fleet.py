@@ -244,13 +244,15 @@ def run(
     from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
     from hostbench.cli.options import check_subject, peer_choice
-    from hostbench.fleet.campaign import Exclusive
+    from hostbench.fleet.campaign import Exclusive, checked_name
     from hostbench.fleet.engines import EngineOptions
     from hostbench.fleet.engines import engine as found
     from hostbench.model.suite import TRIALS_MOST
     from hostbench.results.ids import results_directory
 
     check_subject(suite, workload, param or (), scale)
+    if name is not None:
+        checked_name(name)
     if queue is not None and at_most is not None and engine is EngineChoice.KUBERNETES:
         raise UsageError("--at-most and --queue are both given; the queue decides: leave out one")
     request = CampaignRequest(

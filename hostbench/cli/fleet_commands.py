@@ -19,7 +19,6 @@ from hostbench.fleet.campaign import (
     Exclusive,
     NodeState,
     NodeStatus,
-    checked_name,
     new_name,
 )
 from hostbench.fleet.collect import collect
@@ -44,7 +43,7 @@ class CampaignRequest:
 
 def begin(engine: Engine, request: CampaignRequest) -> Campaign:
     """Start a campaign, or go on with the one of that name; return it."""
-    name = None if request.name is None else checked_name(request.name)
+    name = request.name
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
     else:

@@ -45,15 +45,13 @@ def chosen_nodes(api: Api, expression: str | None, options: PodOptions) -> tuple
     found = all_nodes(api, selector)
     if expression is not None and selector is None:
         return _named(expression, found)
-    free = {
-        name: node for name, node in found.items() if not any(node_hindrances(node, "", options))
-    }
+    free = {name: node for name, node in found.items() if not any(node_hindrances(node, options))}
     if not free:
         what = f"--nodes {shown(expression)} matches" if expression else "the cluster has"
         if not found:
             raise UsageError(f"{what} no node; kubectl get nodes --show-labels lists all")
         node = next(iter(found.values()))
-        why = next(node_hindrances(node, "", options))
+        why = next(node_hindrances(node, options))
         raise ResourceError(f"{what} no node that takes pods: {node.name}: {why}")
     return tuple(sorted(free))
 
