@@ -99,7 +99,7 @@ class Mixed:
 
 def found(spread: float, within: float | None, campaigns: int) -> Found:
     """Return the result of one design."""
-    rng = random.Random(f"{spread} {within}")
+    rng = random.Random(f"{spread} {within}")  # noqa: S311 - the same each time
     key = KEY.model_copy(update={"is_guest": within is None})
     row = Found(spread, within)
     for _ in range(campaigns):
@@ -118,13 +118,15 @@ def found(spread: float, within: float | None, campaigns: int) -> Found:
 
 def mixed(spread: float, cost: float, campaigns: int) -> Mixed:
     """Return how often populations are named."""
-    rng = random.Random(f"{spread} {cost}")
+    rng = random.Random(f"{spread} {cost}")  # noqa: S311 - the same each time
     row = Mixed(spread, cost)
     for _ in range(campaigns):
         other = set(rng.sample(range(MIXED_HOSTS), OTHER_FIRMWARE))
         new_kernel = set(rng.sample(range(MIXED_HOSTS), MIXED_HOSTS // 2))
 
-        def facts(number: int, other: set[int] = other, new: set[int] = new_kernel) -> dict[str, str]:
+        def facts(
+            number: int, other: set[int] = other, new: set[int] = new_kernel
+        ) -> dict[str, str]:
             firmware = dict([FIRMWARE]) if number in other else {}
             return firmware | ({"kernel": "6.8.0"} if number in new else {})
 
@@ -150,7 +152,9 @@ def at_most(spread: float, within: float | None, of_headlines: bool) -> float:
     part = HEADLINES_PART if of_headlines else 1 - HEADLINES_PART
     figures = len(HEADLINES) if of_headlines else len(OTHERS)
     deviation = math.hypot(spread, within or 0.0)
-    return NORMAL.cdf(NORMAL.inv_cdf(REPORT_ERROR * part / figures) - math.log(1 - SLOWER) / deviation)
+    return NORMAL.cdf(
+        NORMAL.inv_cdf(REPORT_ERROR * part / figures) - math.log(1 - SLOWER) / deviation
+    )
 
 
 def host_table(rows: Iterable[dict[str, str]]) -> Iterator[str]:
@@ -163,7 +167,9 @@ def host_table(rows: Iterable[dict[str, str]]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for row in rows:
         spread, within = float(row["spread"]), float(row["within"]) if row["within"] else None
-        tallies = {name: _tally(row, name) for name in ("sound_low", "headline_found", "other_found")}
+        tallies = {
+            name: _tally(row, name) for name in ("sound_low", "headline_found", "other_found")
+        }
         most = [f"{100 * at_most(spread, within, which):.0f} %" for which in (True, False)]
         sure, suspect = _tally(row, "sure_sound"), _tally(row, "suspect")
         yield (

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hostbench.base.units import percent, plural
+from hostbench.base.units import percent
 from hostbench.decisions.baseline import (
     headline_cases,
     measured_figures,
@@ -99,9 +99,9 @@ def checked_fleet(
             judged += own.hosts()
             found.append(own.population(parts[0], first))
     judged = _with_the_sure(judged)
-    names = {host.name: host for host in hosts}
-    low = [names[one.host] for one in judged if one.word is HostWord.LOW]
-    rest = [host for host in hosts if host not in low]
+    names_low = {one.host for one in judged if one.word is HostWord.LOW}
+    low = [host for host in hosts if host.name in names_low]
+    rest = [host for host in hosts if host.name not in names_low]
     words = [one.word for one in judged]
     members = [job.member for job in jobs if job.member is not None]
     known = {host.name for host in hosts}
@@ -278,7 +278,9 @@ class _Judge:
         kinds = {case: subsystem_of(self._cases[case].workload) for case in known}
         found = {}
         for part, of_headlines in ((HEADLINES_PART, True), (1 - HEADLINES_PART, False)):
-            own = {case: v for case, v in known.items() if (case in self._headlines) is of_headlines}
+            own = {
+                case: v for case, v in known.items() if (case in self._headlines) is of_headlines
+            }
             if own:
                 found |= {case: part * one for case, one in error_shares(own, kinds).items()}
         return found
@@ -301,7 +303,9 @@ class _Judge:
     def _larger_baseline(self) -> Baseline | None:
         found = self._baseline
         alike = all(host.key == self._key for host in self._hosts)
-        return found if found is not None and alike and len(found.hosts) >= len(self._hosts) else None
+        return (
+            found if found is not None and alike and len(found.hosts) >= len(self._hosts) else None
+        )
 
     def _compare_with_baseline(self) -> None:
         """Say where all hosts together are worse than a baseline of fewer hosts expects."""
@@ -427,7 +431,10 @@ class _Judge:
         return self._host(host, check.word, figures, p)
 
     def _host(
-        self, host: Host, word: HostWord, figures: "Iterator[FleetFigure] | Sequence[FleetFigure]",
+        self,
+        host: Host,
+        word: HostWord,
+        figures: "Iterator[FleetFigure] | Sequence[FleetFigure]",
         p: float | None,
     ) -> FleetHost:
         is_off = word in (HostWord.LOW, HostWord.SUSPECT)
@@ -459,7 +466,9 @@ class _Judge:
                     reason=own[-1].reason,
                     culprit=own[-1].culprit,
                 )
-            elif 2 * len(self._levels[case].logs if case in self._levels else ()) > len(self._hosts):
+            elif 2 * len(self._levels[case].logs if case in self._levels else ()) > len(
+                self._hosts
+            ):
                 yield LostFigure(case=case, title=one.title, job=job.job, verdict=None)
 
     def population(self, largest: Sequence[Host], first: int) -> Population:

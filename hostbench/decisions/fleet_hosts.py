@@ -60,7 +60,9 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     UsageError for jobs that cannot be judged together."""
     own = {job.digest or f"{job.host} {job.job}": job for job in jobs}
     ordered = sorted(own.values(), key=lambda job: (job.created_unix_s, job.job))
-    _refuse_several("clusters", "--campaign", [job.member and job.member.cluster for job in ordered])
+    _refuse_several(
+        "clusters", "--campaign", [job.member and job.member.cluster for job in ordered]
+    )
     _refuse_several("suites", "--suite", [job.suite for job in ordered])
     machines: dict[str, set[str]] = {}
     for job in ordered:

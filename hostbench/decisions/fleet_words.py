@@ -63,9 +63,10 @@ def _why_none(fleet: FleetCheck) -> str:
         what = "no document has a clean or noisy figure"
         if most is None:
             return f"{what}; measure again"
+        by = f" by {most.culprit}" if most.culprit else ""
         return (
-            f"{what}, and most cases were {most.what}{f' by {most.culprit}' if most.culprit else ''}"
-            "; keep other work away (hostbench fleet run --exclusive) and measure again"
+            f"{what}, and most cases were {most.what}{by}; keep other work away (hostbench fleet run "
+            "--exclusive) and measure again"
         )
     return (
         f"each has fewer than {HOSTS_LEAST} others of its model with the same cases; measure more "

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from hostbench.model.baseline import REPORT_ERROR, FigureCheck, HostKey, HostWord
 from hostbench.model.result import StoredModel
 from hostbench.model.summary import Verdict
@@ -109,7 +111,7 @@ class Population(StoredModel):
     beside: int | None = None
     differs: tuple[CaseRatio, ...] = ()
     baseline: tuple[str, ...] = ()
-    cases: dict[str, CaseLevel] = {}
+    cases: dict[str, CaseLevel] = Field(default={})
 
 
 class FleetCase(StoredModel):

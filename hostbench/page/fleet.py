@@ -31,7 +31,6 @@ from hostbench.report.content import (
     Fold,
     HostsChart,
     HostsRow,
-    Mark,
     Notice,
     Paragraph,
     Report,
@@ -65,9 +64,7 @@ def fleet_report(fleet: FleetCheck) -> Report:
         subtitle="",
         answer=(_answer(fleet),),
         facts=Facts(tuple(_facts(fleet))),
-        tally=tuple(
-            (word, len(found)) for word in HostWord if (found := fleet.of(word))
-        ),
+        tally=tuple((word, len(found)) for word in HostWord if (found := fleet.of(word))),
         notices=tuple(Notice(text) for text in (*notices, *fleet.notes)),
         sections=tuple(_sections(fleet)),
         kind="hostbench fleet",
@@ -283,8 +280,7 @@ def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
 def _missing(fleet: FleetCheck) -> tuple[Block, ...]:
     return (
         Paragraph(
-            f"{plural(len(fleet.missing), 'node')} without a document: "
-            f"{named(fleet.missing, 50)}."
+            f"{plural(len(fleet.missing), 'node')} without a document: {named(fleet.missing, 50)}."
         ),
     )
 

@@ -442,7 +442,8 @@ class Report:
     """A whole page.
 
     `subtitle` is the host, or the answer, in one line. `tally` is the number of cases for each
-    verdict, or of hosts for each word. `answer` is what to read first; `kind` is the text above the title.
+    verdict, or of hosts for each word. `answer` is what to read first; `kind` is the text above
+    the title.
     """
 
     title: str

@@ -27,7 +27,7 @@ def made(hosts: int = 80) -> FleetCheck:
     def factor(number: int, workload: str) -> float:
         return 0.93 if workload == "cpu.fma" and number % 3 == 0 else 1.0
 
-    slow = {number: (CPU[0], 0.12) for number in (1, 3, 5)}
+    slow = dict.fromkeys((1, 3, 5), (CPU[0], 0.12))
     jobs = campaign(random.Random(2), hosts, 0.01, slow, facts=facts, factor=factor)
     return checked_fleet(jobs, BEGAN_UNIX_S + 1e5, ("node-0000", "node-9999"), {})
 
