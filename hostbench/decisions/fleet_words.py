@@ -65,8 +65,8 @@ def _why_none(fleet: FleetCheck) -> str:
             return f"{what}; measure again"
         by = f" by {most.culprit}" if most.culprit else ""
         return (
-            f"{what}, and most cases were {most.what}{by}; keep other work away (hostbench fleet run "
-            "--exclusive) and measure again"
+            f"{what}, and most cases were {most.what}{by}; keep other work away (hostbench fleet "
+            "run --exclusive) and measure again"
         )
     return (
         f"each has fewer than {HOSTS_LEAST} others of its model with the same cases; measure more "

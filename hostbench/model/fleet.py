@@ -68,9 +68,16 @@ class FleetHost(StoredModel):
 
     @property
     def off(self) -> tuple[FleetFigure, ...]:
-        """The figures that are low or suspect, the least likely first."""
+        """The figures that are low or suspect: low ones, headlines, and the least likely first."""
         found = [one for one in self.figures if one.word in (HostWord.LOW, HostWord.SUSPECT)]
-        found.sort(key=lambda one: (one.word is not HostWord.LOW, one.p, -(one.lost_ratio or 0.0)))
+        found.sort(
+            key=lambda one: (
+                one.word is not HostWord.LOW,
+                not one.is_headline,
+                one.p,
+                -(one.lost_ratio or 0.0),
+            )
+        )
         return tuple(found)
 
 
