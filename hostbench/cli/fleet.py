@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.cli.fleet_report import reports
 from hostbench.cli.options import (
     EPILOG,
     Json,
@@ -41,6 +42,7 @@ fleet = typer.Typer(
     help="Measure one suite on many hosts, by the engine that runs them: Kubernetes or Slurm.",
     rich_markup_mode=None,
 )
+fleet.add_typer(reports)
 
 
 class EngineChoice(StrEnum):

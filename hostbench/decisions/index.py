@@ -23,7 +23,7 @@ from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 
 INDEX = "figures.sqlite"
 # The version of the tables: with another number, the index is made again.
-LAYOUT = 2
+LAYOUT = 3
 BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE jobs (job TEXT PRIMARY KEY, stamp TEXT, head TEXT);
@@ -111,10 +111,11 @@ class FigureIndex:
         """Read what is new or changed in these jobs (None: in all), and remove jobs that are
         gone."""
         there = job_ids(self.root)
-        wanted = there if ids is None else [job for job in ids if job in set(there)]
+        exist = set(there)
+        wanted = there if ids is None else [job for job in ids if job in exist]
         known = dict(self._connection.execute("SELECT job, stamp FROM jobs"))
         with contextlib.suppress(sqlite3.OperationalError), self._connection:
-            for job in known.keys() - set(there):
+            for job in known.keys() - exist:
                 self._forget(job)
         for job in wanted:
             document = self.root / job / DOCUMENT

@@ -5,9 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from hostbench.model.baseline import HostKey
 from hostbench.model.events import ParamValue
 from hostbench.model.host import Boot
-from hostbench.model.result import StoredModel
+from hostbench.model.result import CampaignMember, StoredModel
 from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
 
@@ -124,7 +125,14 @@ class Comparison(StoredModel):
 
 class CaseFigure(StoredModel):
     """One case in one job: the figures that may be compared, in `unit`. `why_not`: why there are
-    none, as part of a sentence."""
+    none, as part of a sentence.
+
+    - `headline`: the figure that tables show, from `low` to `high`; None where its verdict forbids
+      its use.
+    - `naive`: see CaseResult. `limit`: the theoretical limit.
+    - `verdict` None: the job did not finish the case. `reason`: the code of the verdict's first
+      reason. `culprit`: who took what was taken from the trials.
+    """
 
     case: str
     title: str
@@ -134,6 +142,14 @@ class CaseFigure(StoredModel):
     undisturbed: float | None = None
     delivered: float | None = None
     why_not: str | None = None
+    headline: float | None = None
+    low: float | None = None
+    high: float | None = None
+    limit: float | None = None
+    naive: bool = False
+    verdict: Verdict | None = None
+    reason: str | None = None
+    culprit: str | None = None
 
     def value(self, kind: FigureKind) -> float | None:
         """Return one of the two figures."""
@@ -153,6 +169,7 @@ class JobFigures(StoredModel):
     - `versions`: the version of each subsystem's program.
     - `digest`: the digest of the job's document; None: it has none.
     - `boot`: when the job began, by a clock that nobody can set; None: unknown.
+    - `key`: the hardware model of the host. `member`: the campaign that the job is a part of.
     """
 
     job: str
@@ -166,6 +183,8 @@ class JobFigures(StoredModel):
     facts: dict[str, str]
     cases: dict[str, CaseFigure]
     boot: Boot | None = None
+    key: HostKey | None = None
+    member: CampaignMember | None = None
 
 
 class SettingSide(StoredModel):

@@ -7,6 +7,7 @@ limit) is in its type, and the renderer decides how it looks.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
 from hostbench.model.result import Verdict
 
@@ -27,10 +28,10 @@ class Strong:
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict with its sign, or the word for a change; None: the case is not finished. `count`:
-    how many cases have it."""
+    """A verdict with its sign, or the word for a change or for a host; None: the case is not
+    finished. `count`: how many cases or hosts have it."""
 
-    verdict: Verdict | Word | None
+    verdict: Verdict | Word | HostWord | None
     count: int | None = None
 
     @property
@@ -275,7 +276,29 @@ class HistoryChart:
     changes: tuple[float, ...] = ()
 
 
-Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart
+@dataclass(frozen=True)
+class HostsRow:
+    """One figure on the hosts of a population: `values` of those that are as expected, `off` of
+    those that are low or suspect. `usual` is the median, `expected` the tolerance limit, `limit`
+    the theoretical one; None: unknown."""
+
+    label: str
+    values: tuple[float, ...]
+    off: tuple[float, ...]
+    usual: float
+    expected: float | None
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class HostsChart:
+    """A dot for each host, a row for each population, on one axis."""
+
+    unit: str
+    rows: tuple[HostsRow, ...]
+
+
+Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart | HostsChart
 
 
 # ---- blocks ----
@@ -419,13 +442,14 @@ class Report:
     """A whole page.
 
     `subtitle` is the host, or the answer, in one line. `tally` is the number of cases for each
-    verdict. `answer` is what to read first; `kind` is the text above the title.
+    verdict, or of hosts for each word. `answer` is what to read first; `kind` is the text above
+    the title.
     """
 
     title: str
     subtitle: str
     facts: Facts
-    tally: tuple[tuple[Verdict | Word | None, int], ...]
+    tally: tuple[tuple[Verdict | Word | HostWord | None, int], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...] = field(default=())
     kind: str = "hostbench report"
