@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
 from hostbench.cli.options import (
     EPILOG,
     Json,
+    Namespace,
     Param,
     Peers,
     Results,
@@ -42,6 +44,7 @@ fleet = typer.Typer(
     help="Measure one suite on many hosts, by the engine that runs them: Kubernetes or Slurm.",
     rich_markup_mode=None,
 )
+fleet.add_typer(qualifying)
 fleet.add_typer(reports)
 
 
@@ -130,10 +133,6 @@ class ExclusiveChoice(StrEnum):
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A campaign that fleet list shows.")]
 EngineOption = Annotated[EngineChoice, typer.Option(help="What runs the campaign.")]
-Namespace = Annotated[
-    str | None,
-    typer.Option(help="Kubernetes: the namespace of the campaign. Default: that of kubectl."),
-]
 Shared = Annotated[
     Path | None,
     typer.Option(

@@ -40,11 +40,14 @@ def engine(name: EngineName, options: EngineOptions) -> Engine:
     return ENGINES[name](options)
 
 
-def _kubernetes(options: EngineOptions) -> Engine:
+def needs_lightkube() -> None:
+    """Raise ResourceError where the library that calls Kubernetes is not installed."""
     if find_spec("lightkube") is None:
-        raise ResourceError(
-            "--engine kubernetes needs lightkube: pip install 'hostbench[kubernetes]'"
-        )
+        raise ResourceError("Kubernetes needs lightkube: pip install 'hostbench[kubernetes]'")
+
+
+def _kubernetes(options: EngineOptions) -> Engine:
+    needs_lightkube()
     from hostbench.fleet.kubernetes.engine import KubernetesEngine
     from hostbench.fleet.kubernetes.objects import PodOptions
 

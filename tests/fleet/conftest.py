@@ -8,6 +8,7 @@ import pytest
 from tests.fleet import cluster as control_plane
 from tests.fleet import real_node
 from tests.fleet.cluster import Cluster
+from tests.fleet.simulated import simulate
 
 ENGINES = {"cluster", "real_cluster"}
 
@@ -45,3 +46,12 @@ def real_cluster(request: pytest.FixtureRequest) -> Cluster:
         lack(reason)
     one: Cluster = request.getfixturevalue("cluster")
     return one
+
+
+@pytest.fixture
+def simulated(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """The cluster, as the one that this process finds."""
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    simulate(cluster)
+    return cluster

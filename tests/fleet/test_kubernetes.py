@@ -29,19 +29,10 @@ from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, 
 from hostbench.fleet.kubernetes.rights import roles
 from tests.fleet.campaigns import small_suite
 from tests.fleet.cluster import REPOSITORY, Cluster, name_of
-from tests.fleet.simulated import REASON, add_namespace, simulate
+from tests.fleet.simulated import REASON, add_namespace
 
 KILLS = 20
 PODS = PodOptions(image="hostbench:test")
-
-
-@pytest.fixture
-def simulated(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """The cluster, as the one that this process finds."""
-    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    simulate(cluster)
-    return cluster
 
 
 def campaign(engine: KubernetesEngine, name: str, **changes: Any) -> Campaign:

@@ -52,8 +52,13 @@ ROLE = (
     ),
     Rule(
         "cluster", "", "nodes", ("patch",),
-        "sets and removes the campaign's taint",
-        when="--exclusive taint",
+        "sets and removes the campaign's taint, and the label and taint of the gate",
+        when="--exclusive taint, fleet qualify",
+    ),
+    Rule(
+        "cluster", "", "nodes/status", ("patch",),
+        "sets the condition HostbenchQualified",
+        when="fleet qualify",
     ),
     Rule(
         "namespace", "", "configmaps", ("create", "get", "list", "patch", "delete"),
