@@ -22,7 +22,6 @@ from hostbench.cli.options import (
     SuiteName,
     Trials,
     Workload,
-    assignments,
     print_json,
     seconds,
     whole_number,
@@ -282,7 +281,7 @@ def run(
             lock=lock.value,
             service_account=service_account,
             tolerate=tuple(tolerate or ()),
-            annotations=assignments(annotation or (), "--annotation"),
+            annotations=_annotations(annotation or []),
             shared=shared,
             reservation=reservation,
             account=account,
@@ -295,6 +294,14 @@ def run(
         return
     follower = Follower(runner, campaign, None if no_documents else results_directory(results))
     _followed(follower, as_json=as_json)
+
+
+def _annotations(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, equals, _) in zip(texts, pairs, strict=True):
+        if not key or not equals:
+            raise UsageError(f"--annotation {shown(text)} is not key=value; see kubectl annotate")
+    return {key: value for key, _, value in pairs}
 
 
 def _time_limit_s(text: str) -> float:
