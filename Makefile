@@ -205,7 +205,7 @@ test-all: venv collected c-tests-release c-tests-asan $(VARIANTS:%=programs-%) #
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start
-	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py $(ARGS)
+	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py tests/e2e/test_image.py $(ARGS)
 
 fuzz: packages build/fuzz/net-control ## try broken control messages on a network test: FUZZ_SECONDS=600
 	@for target in messages door far_end near_end grant; do \

@@ -49,9 +49,26 @@ def test_images_are_of_debian_alone() -> None:
     assert DOCKERFILE.count("pip --python") == DOCKERFILE.count("--require-hashes")
 
 
-@pytest.mark.parametrize("target", ["service", "orchestrator"])
+def lineage(target: str) -> str:
+    """The text of a stage and of those that it goes on from."""
+    known = stages()
+    text = ""
+    while target in known:
+        text = known[target] + text
+        target = known[target].split()[1]
+    return text
+
+
+@pytest.mark.parametrize("target", ["service", "orchestrator", "hostbench"])
 def test_an_image_is_not_of_root(target: str) -> None:
-    assert re.findall(r"^USER (.*)", stages()[target], re.MULTILINE) == ["10001:10001"]
+    assert re.findall(r"^USER (.*)", lineage(target), re.MULTILINE) == ["10001:10001"]
+
+
+def test_the_image_of_campaigns_measures_as_the_services_do() -> None:
+    """Programs, peers and code are of the same stage, which names no subsystem."""
+    assert stages()["service"].split()[1] == stages()["hostbench"].split()[1] == "measuring"
+    assert not re.search(rf"\b({'|'.join(BENCHMARKS)})-bench", DOCKERFILE)
+    assert stages()["hostbench"].count('ENTRYPOINT ["hostbench"]') == 1
 
 
 def test_compose_builds_every_image_of_the_dockerfile() -> None:
@@ -152,13 +169,13 @@ def test_the_gpu_image_finds_drivers_and_has_none() -> None:
     assert "echo libnvidia-opencl.so.1 >/etc/OpenCL/vendors/nvidia.icd" in text
     (installed,) = re.findall(r"apt-get install --yes --no-install-recommends (.*)", text)
     assert installed.split() == ["clpeak", "ocl-icd-libopencl1", "$OPENCL_DRIVERS"]
-    assert "\nARG OPENCL_DRIVERS=\n" in stages()["service"]
+    assert "\nARG OPENCL_DRIVERS=\n" in stages()["measuring"]
 
 
 def test_the_compiler_of_cuda_is_in_no_image() -> None:
     assert [name for name, text in stages().items() if "nvrtc" in text] == ["program"]
     assert re.findall(r"^COPY --from=program (.*)", DOCKERFILE, re.MULTILINE) == [
-        "/src/build/release/$SUBSYSTEM-bench /opt/hostbench/bin/",
+        "/src/build/release/*-bench /opt/hostbench/bin/",
         "/src/build/openbla[s] /opt/hostbench/openblas/",
     ]
 
