@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from hostbench import __version__
+from hostbench.base.exitcode import ExitCode
 from hostbench.model.registry import subsystems
 from orchestrator.settings import Settings
 from tests.fleet.helm import (
@@ -303,3 +304,44 @@ def test_bad_values_are_refused_by_name(helm: Helm, setting: str, said: str) -> 
 def test_an_external_influxdb_needs_its_password(helm: Helm) -> None:
     said = helm.refusal("influxdb.enabled=false", "influxdb.external.url=http://influxdb:8086")
     assert "influxdb.external.url needs keys.existingSecret" in said
+
+
+# ---- a node qualifies ----
+
+
+@pytest.mark.parametrize(
+    ("measured", "checked", "exit_code"),
+    [
+        (ExitCode.OK, ExitCode.OK, ExitCode.OK),
+        (ExitCode.OK, ExitCode.WORSE, ExitCode.WORSE),
+        (ExitCode.OK, ExitCode.UNDECIDED, ExitCode.OK),
+        (ExitCode.INVALID, ExitCode.OK, ExitCode.INVALID),
+        (ExitCode.NOT_IDLE, ExitCode.OK, ExitCode.NOT_IDLE),
+    ],
+)
+def test_what_is_measured_and_compared_decides(
+    tmp_path: Path, measured: ExitCode, checked: ExitCode, exit_code: ExitCode
+) -> None:
+    scripted = tmp_path / "hostbench"
+    scripted.write_text(f"#!/bin/sh\n[ $1 = run ] && exit {measured}\nexit {checked}\n")
+    scripted.chmod(0o755)
+    command = nvsentinel()["tests"]["hostbench-quick"]["command"]
+    done = subprocess.run(command, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False)
+    assert done.returncode == exit_code
+
+
+def test_only_what_says_nothing_of_the_node_is_tried_again() -> None:
+    template = nvsentinel()["templates"]["hostbench-job-template.yaml"]
+    # The policy itself has no variables.
+    (policy,) = re.findall(r"podFailurePolicy:\n(.*?)\n  template:", template, re.DOTALL)
+    rules = {one["action"]: one.get("onExitCodes") for one in yaml.safe_load(policy)["rules"]}
+    again = [int(ExitCode.NOT_IDLE), int(ExitCode.BUSY)]
+    assert rules["Count"]["values"] == again
+    assert rules["FailJob"] == {**rules["Count"], "operator": "NotIn", "values": [0, *again]}
+
+
+def nvsentinel() -> dict[str, Any]:
+    """What of the file NVSentinel's lifecycle-manager is set with."""
+    values = yaml.safe_load((ROOT / "charts/qualification/nvsentinel.yaml").read_text())
+    found: dict[str, Any] = values["lifecycle-manager"]["config"]
+    return found
