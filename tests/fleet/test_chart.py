@@ -278,10 +278,10 @@ def test_kustomize_has_what_the_chart_makes(helm: Helm) -> None:
     ("setting", "said"),
     [
         ("image.registry=", "image.registry is missing: say where you pushed"),
-        ("image.registry=https://registry.example", "'/image/registry'.*does not match"),
+        ("image.registry=https://registry.example", "image.registry is https://.* give a host and"),
         ("image.pullPolicy=Sometimes", "'/image/pullPolicy'.*'Always', 'IfNotPresent', 'Never'"),
         ("redis.image=redis", "'/redis/image'.*does not match"),
-        ("storage.results=10 GB", "'/storage/results'.*does not match"),
+        ("storage.results=10 GB", "storage.results is 10 GB: give bytes, such as 10Gi"),
         ("storage.keep=yes", "'/storage/keep': got string, want boolean"),
         (
             "results.keepDays=0",

@@ -21,6 +21,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "hostbench.image" -}}
 {{- $registry := required "image.registry is missing: say where you pushed the images of `make images`, such as --set image.registry=registry.example/hostbench" .Values.image.registry -}}
+{{- if not (regexMatch "^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*/?$" $registry) -}}
+{{- fail (printf "image.registry is %s: give a host and a path alone, such as registry.example/hostbench" $registry) -}}
+{{- end -}}
 {{ $registry | trimSuffix "/" }}/orchestrator:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
