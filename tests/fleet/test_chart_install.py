@@ -3,7 +3,6 @@ simulated: a pod there runs nothing, and ends as an annotation says.
 """
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,22 +97,15 @@ def left(cluster: Cluster) -> list[str]:
     return sorted(set(said) - {"configmap/kube-root-ca.crt", "serviceaccount/default"})
 
 
-def end_pod(cluster: Cluster, name: str, exit_code: int) -> threading.Thread:
-    """Begin to let the next pod of this name end with an exit code."""
-
-    def watch() -> None:
-        for _, pod in cluster.watched(Pod):
-            assert pod.metadata is not None and pod.metadata.name is not None
-            if pod.metadata.name == name and pod.metadata.namespace == NAMESPACE:
-                cluster.kubectl(
-                    "annotate", "pod", "-n", NAMESPACE, name,
-                    f"{EXIT_CODE}={exit_code}", f"{DURATION}=0s",
-                )  # fmt: skip
-                return
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    return thread
+def tested(cluster: Cluster, helm: Helm, exit_code: int) -> tuple[bool, str]:
+    """Whether `helm test` is content with a pod that ends with this code, and what it says."""
+    process = helm.start("test", "hostbench", "-n", NAMESPACE, "--timeout=60s")
+    pod = ("pod", "hostbench-test", "-n", NAMESPACE)
+    cluster.kubectl("wait", "--for=create", "--timeout=60s", "-n", NAMESPACE, "pod/hostbench-test")
+    cluster.kubectl("annotate", *pod, f"{EXIT_CODE}={exit_code}", f"{DURATION}=0s")
+    output, errors = process.communicate()
+    cluster.kubectl("delete", *pod, "--ignore-not-found")
+    return process.returncode == 0, output + errors
 
 
 def test_a_release_from_its_installation_to_its_end(
@@ -127,10 +119,8 @@ def test_a_release_from_its_installation_to_its_end(
 
     # helm test: as its pod ends, so does the command.
     for exit_code in (1, 0):
-        ending = end_pod(cluster, "hostbench-test", exit_code)
-        code, output, errors = helm.run("test", "hostbench", "-n", namespace, "--timeout=60s")
-        ending.join()
-        assert (code != 0) == (exit_code != 0), output + errors
+        content, words = tested(cluster, helm, exit_code)
+        assert content == (exit_code == 0), words
 
     # An upgrade keeps every key and the certificate, and restarts the pod only where it must.
     said = helm("upgrade", "hostbench", CHART, *WAIT, *helm.options("results.keepDays=30"))
