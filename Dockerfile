@@ -41,6 +41,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \
     /opt/pip/bin/pip --python /opt/hostbench/bin/python --disable-pip-version-check \
         install --require-hashes --requirement /tmp/cli.txt --requirement /tmp/kubernetes.txt && \
+    /opt/pip/bin/pip --python /opt/hostbench/bin/python uninstall --yes setuptools && \
     printf '%s\n' '#!/opt/hostbench/bin/python3' 'import sys' \
         'from hostbench.__main__ import main' 'sys.exit(main())' >/opt/hostbench/bin/hostbench && \
     chmod 755 /opt/hostbench/bin/hostbench

@@ -68,6 +68,13 @@ class Cluster:
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self._etcd_port = free_port()
+        # No proxies: all of it is on this machine. etcd 3.4 has no streams of lists: clients that
+        # want one would list again and again, each time later, and see nothing between.
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(root),
+            "KUBE_FEATURE_WatchListClient": "false",
+        }
         # Of the pods of real nodes, and as long as a name may be.
         self.bridge = f"hb-{os.getpid()}-{self.port % 1000}"[:15]
         self._has_pod_network = False
@@ -109,8 +116,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 cwd=self.root,
-                # No proxies: all of it is on this machine.
-                env={"PATH": os.environ["PATH"], "HOME": str(self.root)},
+                env=self.environment,
             )
         self._processes[name] = process
         return process
@@ -300,7 +306,7 @@ class Cluster:
             input=given,
             capture_output=True,
             text=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.root)},
+            env=self.environment,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
