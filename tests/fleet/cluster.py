@@ -68,13 +68,6 @@ class Cluster:
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self._etcd_port = free_port()
-        # No proxies: all of it is on this machine. etcd 3.4 has no streams of lists: clients that
-        # want one would list again and again, each time later, and see nothing between.
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(root),
-            "KUBE_FEATURE_WatchListClient": "false",
-        }
         # Of the pods of real nodes, and as long as a name may be.
         self.bridge = f"hb-{os.getpid()}-{self.port % 1000}"[:15]
         self._has_pod_network = False
@@ -116,7 +109,8 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 cwd=self.root,
-                env=self.environment,
+                # No proxies: all of it is on this machine.
+                env={"PATH": os.environ["PATH"], "HOME": str(self.root)},
             )
         self._processes[name] = process
         return process
@@ -306,7 +300,7 @@ class Cluster:
             input=given,
             capture_output=True,
             text=True,
-            env=self.environment,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.root)},
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

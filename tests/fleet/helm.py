@@ -46,8 +46,6 @@ class Helm:
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.home),
                 "KUBECONFIG": str(self.kubeconfig or self.home / "none"),
-                # See cluster.py.
-                "KUBE_FEATURE_WatchListClient": "false",
             },
         )
 

@@ -51,7 +51,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl(
         "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted"
     )
-    volumes = [
+    volumes: list[dict[str, Any]] = [
         {
             "apiVersion": "v1",
             "kind": "PersistentVolume",

@@ -4,7 +4,6 @@ configuration, secrets and certificate of the chart.
 
 import base64
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,12 +97,15 @@ def test_the_pod_of_helm_test_finds_it_well(
     probe = {one["name"]: there(mounted, one["value"]) for one in pod["env"]}
     script = ROOT / Path(pod["command"][-1]).relative_to("/opt/hostbench/app")
     command = [sys.executable, *pod["command"][1:-1], script]
-    with OrchestratorProcess(tmp_path, redis_url, tmp_path / "results", **environment) as process:
+    process = OrchestratorProcess(tmp_path, redis_url, tmp_path / "results", **environment)
+    try:
+        process.start(wait=False)
         probe["HOSTBENCH_LISTEN"] = f"127.0.0.1:{process.port}"
-        done = subprocess.run(command, env=probe, capture_output=True, text=True)
-        assert (done.returncode, done.stdout) == (0, "HTTP/1.1 200 OK\n"), shlex.join(
-            pod["command"]
-        )
+
+        def said() -> str:
+            return subprocess.run(command, env=probe, capture_output=True, text=True).stdout
+
+        wait_until(lambda: said() == "HTTP/1.1 200 OK\n", lambda: said() + process.log)
         # As NOTES.txt says: through a port of this machine, with the authority and the key.
         key = base64.b64decode(find(objects, "Secret", "hostbench-keys")["data"]["api_key"])
         with httpx.Client(
@@ -113,3 +115,6 @@ def test_the_pod_of_helm_test_finds_it_well(
         ) as client:
             assert client.get("/healthz").json()["status"] == "ok"
             assert client.get("/hosts").json()["hosts"] == []
+    finally:
+        process.stop()
+        process.client.close()
