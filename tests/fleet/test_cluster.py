@@ -26,8 +26,8 @@ def test_a_pod_ends_as_its_annotations_say(cluster: Cluster) -> None:
     assert node.status is not None and node.status.allocatable is not None
     assert node.status.allocatable["nvidia.com/gpu"] == "8"
     message = json.dumps({"digest": "sha256:0", "text": 'a "quoted" word: #'})
-    for code in ("0", "7"):
-        annotations = {EXIT_CODE: code, MESSAGE: message, DURATION: "500ms"}
+    for code in (0, 7):
+        annotations = {EXIT_CODE: str(code), MESSAGE: message, DURATION: "500ms"}
         cluster.client.create(job_on(f"ends-{code}", annotations=annotations))
     ended = wait_for_jobs(cluster, ["ends-0", "ends-7"])
     assert (ended["ends-0"], ended["ends-7"]) == ("Complete", "Failed")
