@@ -69,7 +69,8 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(volumes))
     yield NAMESPACE
     cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    cluster.kubectl("delete", "persistentvolume", *(one["metadata"]["name"] for one in volumes))
+    names = [one["metadata"]["name"] for one in volumes]
+    cluster.kubectl("delete", "persistentvolume", *names, "--wait=false")
     cluster.delete_node("chart-1")
 
 
@@ -97,7 +98,7 @@ def left(cluster: Cluster) -> list[str]:
     return sorted(set(said) - {"configmap/kube-root-ca.crt", "serviceaccount/default"})
 
 
-def tested(cluster: Cluster, helm: Helm, exit_code: int) -> tuple[bool, str]:
+def run_of_helm_test(cluster: Cluster, helm: Helm, exit_code: int) -> tuple[bool, str]:
     """Whether `helm test` is content with a pod that ends with this code, and what it says."""
     process = helm.start("test", "hostbench", "-n", NAMESPACE, "--timeout=60s")
     pod = ("pod", "hostbench-test", "-n", NAMESPACE)
@@ -119,7 +120,7 @@ def test_a_release_from_its_installation_to_its_end(
 
     # helm test: as its pod ends, so does the command.
     for exit_code in (1, 0):
-        content, words = tested(cluster, helm, exit_code)
+        content, words = run_of_helm_test(cluster, helm, exit_code)
         assert content == (exit_code == 0), words
 
     # An upgrade keeps every key and the certificate, and restarts the pod only where it must.
@@ -185,25 +186,45 @@ def campaigns(request: pytest.FixtureRequest, cluster: Cluster, helm: Helm) -> I
     cluster.kubectl("delete", "--wait", "-f", "-", given=objects)
 
 
+def may(cluster: Cluster, who: str, verb: str, resource: str, namespace: str = "") -> bool:
+    """Whether somebody has a right; `resource` is KIND, KIND.GROUP, KIND/SUBRESOURCE or KIND:NAME."""
+    resource, _, name = resource.partition(":")
+    resource, _, subresource = resource.partition("/")
+    resource, _, group = resource.partition(".")
+    attributes = {
+        "verb": verb,
+        "resource": resource,
+        "group": group,
+        "subresource": subresource,
+        "name": name,
+        "namespace": namespace,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": who, "resourceAttributes": attributes},
+    }
+    said = cluster.kubectl("create", "-f", "-", "-o", "json", given=json.dumps(review))
+    allowed: bool = json.loads(said)["status"]["allowed"]
+    return allowed
+
+
 def test_campaigns_have_their_rights_in_their_namespace_alone(
     cluster: Cluster, campaigns: str
 ) -> None:
-    here, elsewhere = ("-n", CAMPAIGNS), ("-n", "default")
-
-    def can(who: str, *what: str) -> bool:
-        code, answer = cluster_says(cluster, "auth", "can-i", "--as", who, *what)
-        assert (code, answer) in {(0, "yes"), (1, "no")}
-        return code == 0
-
-    for verb, resource in (("create", "jobs"), ("watch", "pods"), ("get", "pods/log")):
-        assert can(CLIENT, verb, resource, *here), (verb, resource)
-        assert not can(CLIENT, verb, resource, *elsewhere), (verb, resource)
-    assert can(CLIENT, "watch", "nodes") and can(CLIENT, "get", "namespace/kube-system")
-    for verb, resource in (("patch", "nodes"), ("get", "secrets"), ("create", "pods")):
-        assert not can(CLIENT, verb, resource, *here), (verb, resource)
-    assert can(NODE, "create", "leases", *here) == (campaigns == "lease")
-    for verb, resource in (("get", "pods"), ("create", "jobs"), ("get", "secrets")):
-        assert not can(NODE, verb, resource, *here), (verb, resource)
+    for verb, resource in (("create", "jobs.batch"), ("watch", "pods"), ("get", "pods/log")):
+        assert may(cluster, CLIENT, verb, resource, CAMPAIGNS), (verb, resource)
+        assert not may(cluster, CLIENT, verb, resource, "default"), (verb, resource)
+    assert may(cluster, CLIENT, "watch", "nodes")
+    assert may(cluster, CLIENT, "get", "namespaces:kube-system")
+    assert not may(cluster, CLIENT, "get", "namespaces:default")
+    for verb, resource in (("get", "secrets"), ("create", "pods"), ("create", "pods/exec")):
+        assert not may(cluster, CLIENT, verb, resource, CAMPAIGNS), (verb, resource)
+    assert not may(cluster, CLIENT, "patch", "nodes"), "without campaigns.taint"
+    leases = "leases.coordination.k8s.io"
+    assert may(cluster, NODE, "create", leases, CAMPAIGNS) == (campaigns == "lease")
+    for verb, resource in (("get", "pods"), ("create", "jobs.batch"), ("get", "secrets")):
+        assert not may(cluster, NODE, verb, resource, CAMPAIGNS), (verb, resource)
 
 
 def cluster_says(cluster: Cluster, *arguments: str) -> tuple[int, str]:
