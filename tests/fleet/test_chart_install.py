@@ -187,7 +187,7 @@ def campaigns(request: pytest.FixtureRequest, cluster: Cluster, helm: Helm) -> I
 
 
 def may(cluster: Cluster, who: str, verb: str, resource: str, namespace: str = "") -> bool:
-    """Whether somebody has a right; `resource` is KIND, KIND.GROUP, KIND/SUBRESOURCE or KIND:NAME."""
+    """Whether somebody has a right: `resource` may be KIND.GROUP, KIND/SUBRESOURCE, KIND:NAME."""
     resource, _, name = resource.partition(":")
     resource, _, subresource = resource.partition("/")
     resource, _, group = resource.partition(".")
