@@ -15,7 +15,7 @@ from tests.e2e.stack import ROOT, engine_environment
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.exhaustive]
 
-# Two thirds are peers and their libraries. A registry sends less than half of it.
+# Half of it are peers with their libraries.
 IMAGE_BYTES_MOST = 410e6
 CONFINED = ("--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp")
 
