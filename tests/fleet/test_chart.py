@@ -22,7 +22,7 @@ from tests.fleet.helm import (
     Helm,
     find,
     kubeconform,
-    missing,
+    need,
     pod_specs,
     write_schemas,
 )
@@ -66,8 +66,7 @@ CHOICES = {
 
 @pytest.fixture(scope="module")
 def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    if (reason := missing()) is not None:
-        pytest.skip(reason)
+    need()
     return Helm(tmp_path_factory.mktemp("helm"))
 
 

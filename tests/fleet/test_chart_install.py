@@ -12,7 +12,7 @@ import yaml
 from lightkube.resources.core_v1 import Pod
 
 from tests.fleet.cluster import DURATION, EXIT_CODE, Cluster
-from tests.fleet.helm import CHART, ROOT, Helm, missing
+from tests.fleet.helm import CHART, ROOT, Helm, need
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -30,8 +30,7 @@ QUALIFICATION = ROOT / "charts/qualification/nvsentinel.yaml"
 
 @pytest.fixture(scope="module")
 def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    if (reason := missing()) is not None:
-        pytest.skip(reason)
+    need()
     return Helm(
         tmp_path_factory.mktemp("helm"),
         cluster.kubeconfig,

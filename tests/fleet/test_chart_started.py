@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from hostbench.base.tls import trusting
-from tests.fleet.helm import ROOT, Helm, find, missing
+from tests.fleet.helm import ROOT, Helm, find, need
 from tests.patience import wait_until
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.redis_server import library_path, program
@@ -22,8 +22,7 @@ from tests.stack.redis_server import library_path, program
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    if (reason := missing()) is not None:
-        pytest.skip(reason)
+    need()
     return Helm(tmp_path_factory.mktemp("helm")).rendered("influxdb.enabled=false")
 
 
