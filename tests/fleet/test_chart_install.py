@@ -13,6 +13,7 @@ from lightkube.resources.core_v1 import Pod
 
 from tests.fleet.cluster import DURATION, EXIT_CODE, Cluster
 from tests.fleet.helm import CHART, ROOT, Helm, need
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -91,10 +92,15 @@ def secrets(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def left(cluster: Cluster) -> list[str]:
-    """What there is in the namespace of the stack beside what Kubernetes itself puts there."""
-    said = cluster.kubectl("get", KINDS, "-n", NAMESPACE, "-o", "name").split()
-    return sorted(set(said) - {"configmap/kube-root-ca.crt", "serviceaccount/default"})
+def wait_until_left(cluster: Cluster, *wanted: str) -> None:
+    """Wait until the namespace of the stack has this, beside what Kubernetes itself puts there.
+    Pods end after what made them."""
+
+    def left() -> set[str]:
+        said = cluster.kubectl("get", KINDS, "-n", NAMESPACE, "-o", "name").split()
+        return set(said) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+
+    wait_until(lambda: left() == set(wanted), left)
 
 
 def run_of_helm_test(cluster: Cluster, helm: Helm, exit_code: int) -> tuple[bool, str]:
@@ -136,30 +142,31 @@ def test_a_release_from_its_installation_to_its_end(
 
     # Data and keys outlive the release, and the next installation goes on with them.
     helm("uninstall", "hostbench", *WAIT)
-    kept = ("results", "redis", "influxdb")
-    assert left(cluster) == [
-        *sorted(f"persistentvolumeclaim/hostbench-{name}" for name in kept),
-        "secret/hostbench-keys",
-        "secret/hostbench-tls",
+    claims = [
+        f"persistentvolumeclaim/hostbench-{name}" for name in ("results", "redis", "influxdb")
     ]
+    wait_until_left(cluster, *claims, "secret/hostbench-keys", "secret/hostbench-tls")
     helm("install", "hostbench", CHART, *WAIT, *helm.options('tls.names=["bench.example"]'))
     assert secrets(cluster) == named
     helm("uninstall", "hostbench", *WAIT)
     cluster.kubectl(
         "delete", "pvc,secret", "-n", namespace, "-l", "app.kubernetes.io/instance=hostbench"
     )
-    assert left(cluster) == []
+    wait_until_left(cluster)
 
     # Nothing is left where nothing is to be kept.
     free_volumes(cluster)
     helm("install", "hostbench", CHART, *WAIT, *helm.options("storage.keep=false"))
     helm("uninstall", "hostbench", *WAIT)
-    assert left(cluster) == []
-    of_cluster = cluster.kubectl(
-        "get", "namespace,clusterrole,clusterrolebinding", "-o", "name",
-        "-l", "app.kubernetes.io/part-of=hostbench",
-    )  # fmt: skip
-    assert of_cluster == ""
+    wait_until_left(cluster)
+
+    def of_cluster() -> str:
+        return cluster.kubectl(
+            "get", "namespace,clusterrole,clusterrolebinding", "-o", "name",
+            "-l", "app.kubernetes.io/part-of=hostbench",
+        )  # fmt: skip
+
+    wait_until(lambda: of_cluster() == "", of_cluster)
 
 
 def test_an_existing_secret_is_looked_into(cluster: Cluster, helm: Helm, namespace: str) -> None:
@@ -171,7 +178,7 @@ def test_an_existing_secret_is_looked_into(cluster: Cluster, helm: Helm, namespa
     assert code != 0
     assert "Secret mine of keys.existingSecret lacks redis_password" in errors
     cluster.kubectl("delete", "secret", "mine", "-n", namespace)
-    assert left(cluster) == []
+    wait_until_left(cluster)
 
 
 @pytest.fixture(scope="module", params=["lease", "host"])
@@ -182,7 +189,8 @@ def campaigns(request: pytest.FixtureRequest, cluster: Cluster, helm: Helm) -> I
     objects = helm(*command, *helm.options(f"campaigns.lock={lock}"))
     cluster.kubectl("apply", "-f", "-", given=objects)
     yield lock
-    cluster.kubectl("delete", "--wait", "-f", "-", given=objects)
+    # Most of it goes with the namespace.
+    cluster.kubectl("delete", "--wait", "--ignore-not-found", "-f", "-", given=objects)
 
 
 def may(cluster: Cluster, who: str, verb: str, resource: str, namespace: str = "") -> bool:
@@ -236,6 +244,7 @@ def cluster_says(cluster: Cluster, *arguments: str) -> tuple[int, str]:
 
 def test_the_namespace_admits_the_pods_of_its_lock(cluster: Cluster, campaigns: str) -> None:
     spec: dict[str, Any] = {
+        "serviceAccountName": "hostbench-node",
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {
