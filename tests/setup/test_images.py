@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hostbench import __version__
 from hostbench.model.registry import subsystems
 from hostbench.service.__main__ import GRACE_S
 from orchestrator.__main__ import GRACE_S as ANSWER_GRACE_S
@@ -403,3 +404,39 @@ def test_the_net_service_in_a_bridge_reaches_the_orchestrator() -> None:
 
 def test_without_the_override_it_needs_the_name() -> None:
     assert SERVICES["net"]["extra_hosts"], "the host's network knows no names of containers"
+
+
+# ---- the images of a cluster ----
+
+
+def made_images(directory: Path, *arguments: str) -> tuple[int, list[str], str]:
+    """Exit code of scripts/images.sh, the commands of Docker that it gave, and its errors."""
+    docker = directory / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$*" >>{directory}/given\n')
+    docker.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "scripts/images.sh", *arguments],
+        env={"PATH": f"{directory}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    given = directory / "given"
+    lines = given.read_text().splitlines() if given.exists() else []
+    return done.returncode, lines, done.stderr
+
+
+def test_images_of_a_cluster_have_the_names_that_the_chart_takes(tmp_path: Path) -> None:
+    code, given, errors = made_images(tmp_path, "registry.example/bench/", "1")
+    names = [f"registry.example/bench/{one}:{__version__}" for one in ("hostbench", "orchestrator")]
+    assert code == 0, errors
+    for name in names:
+        target = name.rpartition("/")[2].partition(":")[0]
+        assert f"build --target {target} --tag {name} ." in given
+        assert given.index(f"push {name}") > given.index(f"build --target {target} --tag {name} .")
+    assert len(given) == 4
+
+
+def test_images_of_a_cluster_need_a_registry(tmp_path: Path) -> None:
+    code, given, errors = made_images(tmp_path, "")
+    assert (code, given) == (2, [])
+    assert "REGISTRY is missing; give the registry" in errors and errors.count("\n") == 1
