@@ -134,6 +134,8 @@ venv: packages ## make .venv with the command line, .venv/bin/hostbench
 
 # ---- what to call ----
 
+HELM ?= $(firstword $(wildcard build/kubernetes/helm) helm)
+
 help: ## this list
 	@echo "make TARGET [VARIABLE=VALUE ...]"
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
@@ -168,6 +170,14 @@ down: ## stop the stack; results and metrics stay
 sbom: packages ## write what the images are made of into build/sbom (CycloneDX), look up known advisories
 	@scripts/sbom.sh
 
+images: ## build the images for a cluster: REGISTRY=registry.example/hostbench, PUSH=1 pushes them
+	@scripts/images.sh "$(REGISTRY)" "$(PUSH)"
+
+chart: ## package the Helm chart into build/chart, write charts/kustomize of it
+	@$(HELM) package --destination build/chart charts/hostbench
+	@$(HELM) template hostbench charts/hostbench --show-only templates/campaigns.yaml \
+	    --set image.registry=none >charts/kustomize/campaigns.yaml
+
 backup: ## save the stack's results, settings and keys: TO=FILE.tar
 	@scripts/backup.sh save "$(TO)"
 
@@ -200,7 +210,7 @@ test-all: venv collected c-tests-release c-tests-asan $(VARIANTS:%=programs-%) #
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start
-	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py $(ARGS)
+	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py tests/e2e/test_image.py $(ARGS)
 
 fuzz: packages build/fuzz/net-control ## try broken control messages on a network test: FUZZ_SECONDS=600
 	@for target in messages door far_end near_end grant; do \
@@ -264,6 +274,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run install peers env farhost key up down sbom backup restore program programs \
-    $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
+.PHONY: help collected run install peers env farhost key up down sbom images chart backup restore \
+    program programs $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
     test-all e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

@@ -173,6 +173,9 @@ class Cluster:
             f"--service-account-signing-key-file={keys}/accounts.key",
             f"--service-cluster-ip-range={self.address('0/28')}", "--endpoint-reconciler-type=none",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+            # kwok's watches ask for it and fail with this etcd, whatever its client is told: it
+            # would see pods and nodes only when it lists them again, each time later.
+            "--feature-gates=WatchList=false",
         )  # fmt: skip
         self._wait_until_ready(process)
 
