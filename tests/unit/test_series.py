@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_of
 from prometheus_client.parser import text_string_to_metric_families
@@ -29,6 +30,7 @@ from hostbench.page.series import (
     SERIES,
     SERIES_MOST,
     VERDICTS,
+    Series,
     check_textfile,
     exposition,
     job_series,
@@ -37,6 +39,7 @@ from hostbench.page.series import (
 )
 from hostbench.results.store import JobDirectory
 from tests.each import each
+from tests.machine_code import ROOT
 from tests.unit.baseline_documents import of_host, of_hosts
 from tests.unit.decided import stored_job
 from tests.unit.report_documents import full_run
@@ -329,3 +332,22 @@ def test_an_index_of_another_layout_is_made_again(tmp_path: Path) -> None:
     with FigureIndex(tmp_path) as index:
         index.refresh()
     assert newest_statuses(tmp_path)
+
+
+# ---- the page ----
+
+
+def page_row(row: Series) -> str:
+    """What docs/operations.md says of a row of the table."""
+    name, text = (one.format(unit="UNIT", words="UNIT") for one in (row.name, row.text))
+    return f"| `{name}` | {text} | {', '.join(f'`{label}`' for label in row.labels)} |"
+
+
+def test_the_page_has_the_table_and_the_alerts() -> None:
+    page = (ROOT / "docs/operations.md").read_text().partition("\n## Prometheus\n")[2]
+    section = page.partition("\n## ")[0]
+    named = [line for line in section.splitlines() if line.startswith("| `hostbench_")]
+    assert named == [page_row(row) for row in SERIES]
+    groups = yaml.safe_load((ROOT / "monitoring/alerts.yml").read_text())["groups"]
+    alerts = [rule["alert"] for group in groups for rule in group["rules"]]
+    assert re.findall(r"^\| `(Hostbench\w+)` \|", section, re.MULTILINE) == alerts
