@@ -45,7 +45,8 @@ def _status(
     words = {one.word for one in own}
     condition = line.condition
     return SubsystemStatus(
-        host=document.host.hostname,
+        # In a container of a cluster, the name of the host is that of the pod.
+        host=document.member.node if document.member else document.host.hostname,
         subsystem=line.subsystem,
         job=document.job.id,
         suite=document.job.suite,

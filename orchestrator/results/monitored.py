@@ -21,9 +21,10 @@ from hostbench.page.series import exposition
 from hostbench.web.problem import Problem
 
 # How often scrapes may look for new documents. The process that reads them uses a CPU for a moment,
-# so while jobs run here, it comes rarely.
+# so it comes rarely while jobs run here, and where it was in vain: in a directory that may not be
+# written, no index stays.
 LOOK_S = 30.0
-LOOK_WHILE_BUSY_S = 600.0
+LOOK_RARELY_S = 600.0
 _log = structlog.get_logger()
 
 
@@ -46,6 +47,7 @@ class MonitoredHosts:
         self._made_of: tuple[int, ...] | None = None
         self._text = b""
         self._looked_s: float | None = None
+        self._in_vain = False
         self._looking: threading.Thread | None = None
 
     def text(self) -> bytes:
@@ -68,7 +70,7 @@ class MonitoredHosts:
     def _look(self) -> None:
         """Look for new documents, on a thread, if it is time to."""
         now_s = time.monotonic()
-        every_s = LOOK_WHILE_BUSY_S if self._busy() else LOOK_S
+        every_s = LOOK_RARELY_S if self._busy() or self._in_vain else LOOK_S
         if self._looked_s is not None and now_s - self._looked_s < every_s:
             return
         if self._looking is not None and self._looking.is_alive():
@@ -80,7 +82,9 @@ class MonitoredHosts:
     def _update(self) -> None:
         try:
             if is_stale(self._results):
+                self._in_vain = True
                 self._refresh(self._ending)
+                self._in_vain = is_stale(self._results)
         except (HostbenchError, Problem, OSError) as error:
             _log.warning("index_not_updated", reason=str(error))
         except asyncio.CancelledError:

@@ -21,7 +21,7 @@ from hostbench.decisions.status import statuses_of
 from hostbench.judge.overview import WORST_FIRST, overview
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import SubsystemStatus
-from hostbench.model.result import ConditionState, Verdict
+from hostbench.model.result import CampaignMember, ConditionState, Verdict
 from hostbench.page.output import Format, write_report
 from hostbench.page.series import (
     CHECKS,
@@ -128,6 +128,16 @@ def test_the_word_beside_a_baseline() -> None:
         found = families(exposition([one]))
         (sample,) = found["hostbench_baseline_check"].samples
         assert CHECKS[int(sample.value)] is word
+
+
+def test_the_host_of_a_campaign_is_its_node() -> None:
+    """The pod has a name of its own, another one each time."""
+    member = CampaignMember(
+        campaign="a", engine="kubernetes", cluster="c", node="node7", lock="lease"
+    )
+    document = of_host(1).model_copy(update={"member": member})
+    (one,) = statuses_of(document, check_host([measured_job(document)], None))
+    assert one.host == "node7" != document.host.hostname
 
 
 def test_each_state_has_its_number_and_its_word_in_the_text() -> None:
