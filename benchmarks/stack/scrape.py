@@ -34,17 +34,18 @@ def main(count: int) -> None:
             RedisServer(root / "redis") as redis,
             OrchestratorProcess(root / "orchestrator", redis.url, root / "results") as orchestrator,
         ):
-            changed_s, unchanged_s, size = [], [], 0
+            changed_s: list[float] = []
+            unchanged_s: list[float] = []
+            content = b""
             for _ in range(PAIRS):
                 os.utime(root / "results" / INDEX)
                 for times in (changed_s, unchanged_s):
                     began_s = time.perf_counter()
                     content = orchestrator.client.get("/metrics").content
                     times.append(time.perf_counter() - began_s)
-                    size = len(content)
             resident_kib = _resident_kib(orchestrator.pid)
     series = sum(not line.startswith(b"#") for line in content.splitlines())
-    print(f"{count} hosts, {series} series, {size / 1e6:.2f} MB")
+    print(f"{count} hosts, {series} series, {len(content) / 1e6:.2f} MB")
     print(f"after a change: {_spread(changed_s)}")
     print(f"without one:    {_spread(unchanged_s)}")
     print(f"the orchestrator's resident memory afterwards: {resident_kib / 1024:.0f} MiB")

@@ -4,6 +4,7 @@ textfile collector reads, and a part of the orchestrator's GET /metrics.
 SERIES is the only list of their names; docs/operations.md, "Prometheus", explains them.
 """
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -137,6 +138,7 @@ SERIES = (
 )
 
 
+@functools.lru_cache(maxsize=64)  # of thousands of statuses
 def unit_words(unit: str) -> str:
     """Return a unit as Prometheus writes it, in the plural: `bytes per second` for `byte/s`."""
     if unit == "1":
@@ -178,6 +180,7 @@ def _add(
     status: SubsystemStatus,
 ) -> None:
     words = unit_words(status.unit or "1")
+    common = [_label(status.host), _label(status.subsystem)]
     for at, row in enumerate(rows):
         value = row.value(status)
         if value is None:
@@ -187,8 +190,8 @@ def _add(
             labels = ["host", "subsystem", *row.labels]
             family = GaugeMetricFamily(name, row.text.format(words=words), labels=labels)
             families[at, name] = family
-        own = (of(status) or "" for of in row.labels.values())
-        family.add_metric([_label(one) for one in (status.host, status.subsystem, *own)], value)
+        own = (_label(of(status) or "") for of in row.labels.values())
+        family.add_metric([*common, *own], value)
 
 
 def _label(text: str) -> str:

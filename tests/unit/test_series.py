@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -69,7 +70,7 @@ def families(text: bytes | str) -> dict[str, Metric]:
     return found
 
 
-def status(subsystem: str = "cpu", host: str = "node1", **fields: object) -> SubsystemStatus:
+def status(subsystem: str = "cpu", host: str = "node1", **fields: Any) -> SubsystemStatus:
     """One with all that there may be."""
     return SubsystemStatus(
         **{
@@ -219,7 +220,7 @@ def test_openmetrics_reads_them_too() -> None:
     """Our text is Prometheus', which node_exporter takes; with the last line of OpenMetrics it is
     OpenMetrics as well."""
     text = exposition([status(), status("mem", unit="byte/s")]).decode()
-    read = {one.name: one for one in openmetrics_of(f"{text}# EOF\n")}
+    read = {one.name: one for one in openmetrics_of(f"{text}# EOF\n")}  # type: ignore[no-untyped-call]
     assert set(read) == set(families(text))
 
 
