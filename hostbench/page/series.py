@@ -180,12 +180,13 @@ def _add(
     status: SubsystemStatus,
 ) -> None:
     words = unit_words(status.unit or "1")
+    unit = words.replace(" ", "_")
     common = [_label(status.host), _label(status.subsystem)]
     for at, row in enumerate(rows):
         value = row.value(status)
         if value is None:
             continue
-        name = row.name.format(unit=words.replace(" ", "_"))
+        name = row.name.format(unit=unit)
         if (family := families.get((at, name))) is None:
             labels = ["host", "subsystem", *row.labels]
             family = GaugeMetricFamily(name, row.text.format(words=words), labels=labels)

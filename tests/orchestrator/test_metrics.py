@@ -144,7 +144,7 @@ def test_a_scrape_of_five_hundred_hosts_reads_no_document_and_is_quick(tmp_path:
     others use the CPU's caches, too."""
     filled(tmp_path, hosts(HOSTS))
     these = MonitoredHosts(tmp_path, quiet, lambda: False, Interrupt())
-    changed_s, unchanged_s = [], []
+    changed_s, unchanged_s, text = [], [], b""
     with mock.patch("hostbench.decisions.index.checked_json", side_effect=AssertionError):
         for second in range(3):
             os.utime(tmp_path / INDEX, (second, second))
