@@ -28,7 +28,8 @@ from hostbench.results.store import write_whole
 
 # Of one host: what it costs to store them for a thousand hosts stays known.
 SERIES_MOST = 50
-LABEL_CHARACTERS_MOST = 120
+# The longest name of a node in Kubernetes: two nodes must not become one.
+LABEL_CHARACTERS_MOST = 253
 # node_exporter reads the files that end so, and runs as another user.
 SUFFIX, MODE = ".prom", 0o644
 EXAMPLE = "/var/lib/prometheus/node-exporter/hostbench.prom"
