@@ -3,7 +3,6 @@ the alert rules that users take."""
 
 import os
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import httpx
 import pytest
 import yaml
 from prometheus_client.metrics_core import Metric
@@ -25,12 +25,13 @@ from hostbench.decisions.index import INDEX, FigureIndex, newest_statuses
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import JobFigures, SubsystemStatus
 from hostbench.model.result import Verdict
-from hostbench.page.series import SERIES_MOST, exposition
+from hostbench.page.series import SERIES_MOST, exposition, write_textfile
 from hostbench.results.store import DOCUMENT, JobDirectory
 from orchestrator.results import monitored
 from orchestrator.results.monitored import MonitoredHosts
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.ports import free_port
+from tests.stack.prometheus import node_exporter, program
 from tests.stack.redis_server import REPOSITORY, RedisServer
 from tests.unit.baseline_documents import of_host, of_hosts
 from tests.unit.decided import Hosts, stored_job
@@ -200,18 +201,38 @@ def test_new_documents_are_found_and_nothing_is_read_in_vain(
     assert len(scrape()["hostbench_verdict"].samples) == 2 and refreshed.times == 3
 
 
+# ---- the file ----
+
+
+def test_node_exporter_shows_the_file_of_a_job(tmp_path: Path) -> None:
+    """All of its series, with odd labels too; and the file of another host beside it."""
+    job = stored_job(tmp_path / "results", 1)
+    folder = tmp_path / "textfiles"
+    folder.mkdir()
+    write_textfile(job.load(), folder / "hostbench.prom")
+    odd = [status(host='a"b\\c', label="é\n{}"), status("mem", 'a"b\\c', unit="byte/s")]
+    (folder / "odd.prom").write_bytes(exposition(odd))
+    expected = families((folder / "hostbench.prom").read_text()), families(exposition(odd))
+    with node_exporter(folder) as url:
+        shown = httpx.get(url).text
+    found = {one.name: one for one in text_string_to_metric_families(shown)}
+    assert found["node_textfile_scrape_error"].samples[0].value == 0
+    assert len(found["node_textfile_mtime_seconds"].samples) == 2
+    for own in expected:
+        for name, family in own.items():
+            assert found[name].documentation == family.documentation
+            values = {frozenset(one.labels.items()): one.value for one in found[name].samples}
+            for sample in family.samples:
+                assert values[frozenset(sample.labels.items())] == sample.value
+
+
 # ---- the alerts ----
 
 
 @pytest.fixture(scope="module")
 def promtool() -> str:
     """Prometheus' own checker."""
-    program = shutil.which("promtool") or str(REPOSITORY / "build/promtool")
-    if not Path(program).exists():
-        got = subprocess.run([REPOSITORY / "scripts/promtool.sh"], capture_output=True, text=True)
-        if got.returncode != 0:
-            pytest.skip(f"Debian's package prometheus cannot be had here: {got.stderr[-200:]}")
-    return program
+    return program("promtool")
 
 
 def test_prometheus_takes_the_rules_and_the_series(
