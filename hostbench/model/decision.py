@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from hostbench.model.baseline import HostKey
+from hostbench.model.baseline import HostKey, HostWord
 from hostbench.model.events import ParamValue
 from hostbench.model.host import Boot
-from hostbench.model.result import CampaignMember, StoredModel
+from hostbench.model.result import CampaignMember, ConditionState, StoredModel
 from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
 
@@ -161,6 +161,34 @@ class CaseFigure(StoredModel):
         return self.workload.partition(".")[0]
 
 
+class SubsystemStatus(StoredModel):
+    """What monitoring shows of one subsystem of a host: the line of an overview
+    (hostbench.judge.overview) of the job that measured it last. None: unknown.
+
+    - `workload`, `label`, `unit`, `figure`, `share_of_limit`: of the headline case.
+    - `delivered_ratio`, `verdict`, `condition`, `condition_ratio`: the worst of its cases.
+    - `word`, `lost_ratio`: the worst of its headline figures beside other hosts of the model, when
+      the document was read; None without a baseline.
+    """
+
+    host: str
+    subsystem: str
+    job: str
+    suite: str
+    ended_unix_s: float | None
+    workload: str | None = None
+    label: str | None = None
+    unit: str | None = None
+    figure: float | None = None
+    share_of_limit: float | None = None
+    delivered_ratio: float | None = None
+    verdict: Verdict | None = None
+    condition: ConditionState | None = None
+    condition_ratio: float | None = None
+    word: HostWord | None = None
+    lost_ratio: float | None = None
+
+
 class JobFigures(StoredModel):
     """What decisions need from a job: its figures by case, and the facts of its host and programs.
 
@@ -170,6 +198,7 @@ class JobFigures(StoredModel):
     - `digest`: the digest of the job's document; None: it has none.
     - `boot`: when the job began, by a clock that nobody can set; None: unknown.
     - `key`: the hardware model of the host. `member`: the campaign that the job is a part of.
+    - `statuses`: of the subsystems that it measured; empty where the index gave the rest.
     """
 
     job: str
@@ -185,6 +214,7 @@ class JobFigures(StoredModel):
     boot: Boot | None = None
     key: HostKey | None = None
     member: CampaignMember | None = None
+    statuses: tuple[SubsystemStatus, ...] = ()
 
 
 class SettingSide(StoredModel):
