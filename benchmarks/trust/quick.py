@@ -188,7 +188,9 @@ def print_words(idle: Sequence[Row]) -> None:
         print_row(name, words[name])
     everything = [one for found in words.values() for one in found]
     print_row("all", everything)
-    print_row(f"all, from the {LEAST_RUNS + 1}th usable figure of a case on", everything, LEAST_RUNS)
+    print_row(
+        f"all, from the {LEAST_RUNS + 1}th usable figure of a case on", everything, LEAST_RUNS
+    )
 
 
 def print_row(name: str, words: Sequence[Words], first: int = 0) -> None:

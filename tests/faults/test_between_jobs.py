@@ -35,7 +35,7 @@ def test_a_host_that_is_slow_now_and_then(tmp_path: Path) -> None:
         seen = case["between_jobs"]
         assert (seen["jobs"], seen["low"], seen["high"], seen["off"]) == (jobs, 0.5e9, 1e9, 1)
     shown = " ".join(command.run("show", "latest").output.split())
-    assert "500.0 Mop/s to 1.000 Gop/s in this and the last 3 jobs of this host" in shown
+    assert "500.0 Mop/s to 1.000 Gop/s in this and 3 earlier jobs of this host" in shown
     assert "1 figure of cpu varies from job to job on this host" in shown
     # A job that is put together again from its journal says the same without the others.
     newest = command.jobs()[-1]

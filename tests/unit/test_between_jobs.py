@@ -48,7 +48,7 @@ def judged(
         ([100.0, 101.0], 0.0, 0, Verdict.CLEAN),
         ([100.0, 97.0], 0.0, 1, Verdict.NOISY),
         # The target is 2 %.
-        ([100.0, 97.0], 0.03, 0, Verdict.CLEAN),
+        ([100.0, 97.5], 0.03, 0, Verdict.CLEAN),
         # One of ten counts, one of eleven does not, two of eleven do.
         ([70.0, *[100.0] * 8], 0.0, 1, Verdict.NOISY),
         ([70.0, *[100.0] * 9], 0.0, 1, Verdict.CLEAN),
@@ -73,7 +73,7 @@ def test_a_figure_that_varies_between_jobs_is_noisy(
 def test_the_reason_says_what_was_seen() -> None:
     _, _, figures = judged([60.0, 100.0, 100.0, 61.0], usual_half_width=0.3)
     assert [reason.text for reason in figures.reasons] == [
-        "60.00 op/s to 100.0 op/s in this and the last 4 jobs of this host: 2 of these 5 figures "
+        "60.00 op/s to 100.0 op/s in this and 4 earlier jobs of this host: 2 of these 5 figures "
         "are more than 30 % off their median; see when with hostbench history"
     ]
 
