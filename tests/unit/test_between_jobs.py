@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.decisions import earlier
 from hostbench.decisions.earlier import earlier_figures
-from hostbench.decisions.sets import EARLIER_MOST
 from hostbench.judge.between_jobs import VARIES
 from hostbench.judge.case import finished_case
 from hostbench.judge.figure import Measured
@@ -25,10 +25,10 @@ from tests.unit.records import RATE_METRIC, bare_trial, end, planned, session, s
 
 
 def judged(
-    earlier: list[float | None], usual_half_width: float = 0.0, **disturbance: float
+    before: list[float | None], usual_half_width: float = 0.0, **disturbance: float
 ) -> tuple[Verdict, list[str], CaseFigures]:
     """The case of a job whose three trials all read 100, after jobs with these figures."""
-    figures = [decided.case("aaaa", value) for value in earlier]
+    figures = [decided.case("aaaa", value) for value in before]
     trials = [
         measured_trial(
             bare_trial(index, events=(start(), end(100.0, **disturbance))), (RATE_METRIC,), {}
@@ -43,7 +43,7 @@ def judged(
 
 
 @pytest.mark.parametrize(
-    ("earlier", "usual", "off", "verdict"),
+    ("before", "usual", "off", "verdict"),
     [
         ([100.0, 101.0], 0.0, 0, Verdict.CLEAN),
         ([100.0, 97.0], 0.0, 1, Verdict.NOISY),
@@ -60,10 +60,10 @@ def judged(
     ],
 )
 def test_a_figure_that_varies_between_jobs_is_noisy(
-    earlier: list[float | None], usual: float, off: int, verdict: Verdict
+    before: list[float | None], usual: float, off: int, verdict: Verdict
 ) -> None:
-    known = [100.0, *(value for value in earlier if value is not None)]
-    found, codes, figures = judged(earlier, usual)
+    known = [100.0, *(value for value in before if value is not None)]
+    found, codes, figures = judged(before, usual)
     assert (found, codes) == (verdict, [VARIES] if verdict is Verdict.NOISY else [])
     assert figures.between_jobs == BetweenJobs(
         jobs=len(known), low=min(known), high=max(known), off=off, bound_ratio=max(0.02, usual)
@@ -79,8 +79,8 @@ def test_the_reason_says_what_was_seen() -> None:
 
 
 def test_few_jobs_and_disturbed_ones_say_nothing() -> None:
-    for earlier in ([], [50.0], [None, None, 50.0]):
-        verdict, codes, figures = judged(earlier)
+    for before in ([], [50.0], [None, None, 50.0]):
+        verdict, codes, figures = judged(before)
         assert (verdict, codes, figures.between_jobs) == (Verdict.CLEAN, [], None)
     verdict, codes, figures = judged([50.0, 60.0], cpu_ratio=0.5, clean_slice_ratio=0.0)
     assert verdict is Verdict.DISTURBED and VARIES not in codes and figures.between_jobs is None
@@ -89,9 +89,9 @@ def test_few_jobs_and_disturbed_ones_say_nothing() -> None:
 # ---- which jobs ----
 
 
-def of_job(job: JobDirectory, **changes: object) -> SessionRecord:
+def session_like(stored: JobDirectory, **changes: object) -> SessionRecord:
     """A session that measures the same as a stored job on the same host."""
-    document = job.load()
+    document = stored.load()
     cases = tuple(planned(case.case, workload=case.workload) for case in document.cases)
     plain = {
         "job": "20300101T000000Z-full-0000",
@@ -113,29 +113,36 @@ def test_jobs_of_this_machine_with_the_same_facts(tmp_path: Path) -> None:
     case = next(one for one in jobs[0].load().cases if one.undisturbed is not None)
     assert case.undisturbed is not None
     first = case.undisturbed.value
-    seen = values(earlier_figures(tmp_path, of_job(jobs[0])), case.case)
+    seen = values(earlier_figures(tmp_path, session_like(jobs[0])), case.case)
     assert seen == pytest.approx([1.2 * first, 1.1 * first, first])
     # Its own job does not count: it may have been resumed.
-    own = earlier_figures(tmp_path, of_job(jobs[0], job=jobs[2].id))
+    own = earlier_figures(tmp_path, session_like(jobs[0], job=jobs[2].id))
     assert values(own, case.case) == pytest.approx([1.1 * first, first])
     document = jobs[0].load()
     updated = document.host.model_copy(update={"kernel": "9.9.9"})
-    assert not values(earlier_figures(tmp_path, of_job(jobs[0], host=updated)), case.case)
+    assert not values(earlier_figures(tmp_path, session_like(jobs[0], host=updated)), case.case)
     other = tuple(one.model_copy(update={"sha256": "0" * 64}) for one in document.programs)
-    assert not values(earlier_figures(tmp_path, of_job(jobs[0], programs=other)), case.case)
+    assert not values(earlier_figures(tmp_path, session_like(jobs[0], programs=other)), case.case)
 
 
-def test_only_the_newest_jobs_count(tmp_path: Path) -> None:
-    jobs = [decided.stored_job(tmp_path, number) for number in range(EARLIER_MOST + 2)]
-    found = earlier_figures(tmp_path, of_job(jobs[0]))
-    assert {len(figures) for figures in found.values()} == {EARLIER_MOST}
+def test_only_the_newest_jobs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [decided.stored_job(tmp_path, number, 1.0 + number) for number in range(4)]
+    wanted = session_like(jobs[0])
+    case = next(one for one in jobs[0].load().cases if one.undisturbed is not None)
+    everything = values(earlier_figures(tmp_path, wanted), case.case)
+    assert len(everything) == 4
+    # So many with the case; and so many are looked at, whatever they have.
+    for name in ("EARLIER_MOST", "LOOKED_AT"):
+        with monkeypatch.context() as patched:
+            patched.setattr(earlier, name, 2)
+            assert values(earlier_figures(tmp_path, wanted), case.case) == everything[:2]
 
 
 def test_a_damaged_index_or_document_holds_up_no_job(tmp_path: Path) -> None:
     assert earlier_figures(tmp_path, session()) == {}
     assert earlier_figures(tmp_path / "missing", session()) == {}
     jobs = [decided.stored_job(tmp_path, number) for number in range(3)]
-    wanted = of_job(jobs[0])
+    wanted = session_like(jobs[0])
     (jobs[1].path / DOCUMENT).write_text("{")
     (tmp_path / "figures.sqlite").write_bytes(b"no database")
     assert {len(figures) for figures in earlier_figures(tmp_path, wanted).values()} == {2}
