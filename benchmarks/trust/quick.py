@@ -6,6 +6,9 @@ Runs quick N times (ten) on the idle host, at least 20 minutes apart, and N time
 disturbances of benchmarks.trust.experiment in turn, in the time between. Every run is saved, and a
 later call continues from there. The tables are printed at the end; with --table, nothing else is
 done. With --peers, each run also measures the other tools that the suite names.
+
+Each run has a results directory of its own. The table also replays the idle runs: what each would
+have said with the runs before it in its results directory.
 """
 
 import argparse

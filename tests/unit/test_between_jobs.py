@@ -6,6 +6,7 @@ import pytest
 
 from hostbench.decisions import earlier
 from hostbench.decisions.earlier import earlier_figures
+from hostbench.decisions.index import INDEX
 from hostbench.judge.between_jobs import VARIES
 from hostbench.judge.case import finished_case
 from hostbench.judge.figure import Measured
@@ -144,5 +145,5 @@ def test_a_damaged_index_or_document_holds_up_no_job(tmp_path: Path) -> None:
     jobs = [decided.stored_job(tmp_path, number) for number in range(3)]
     wanted = session_like(jobs[0])
     (jobs[1].path / DOCUMENT).write_text("{")
-    (tmp_path / "figures.sqlite").write_bytes(b"no database")
+    (tmp_path / INDEX).write_bytes(b"no database")
     assert {len(figures) for figures in earlier_figures(tmp_path, wanted).values()} == {2}
