@@ -80,7 +80,8 @@ def test_the_reason_says_what_was_seen() -> None:
 
 
 def test_few_jobs_and_disturbed_ones_say_nothing() -> None:
-    for before in ([], [50.0], [None, None, 50.0]):
+    few: tuple[list[float | None], ...] = ([], [50.0], [None, None, 50.0])
+    for before in few:
         verdict, codes, figures = judged(before)
         assert (verdict, codes, figures.between_jobs) == (Verdict.CLEAN, [], None)
     verdict, codes, figures = judged([50.0, 60.0], cpu_ratio=0.5, clean_slice_ratio=0.0)
