@@ -23,12 +23,12 @@ def job_figures(document: Mapping[str, Any]) -> JobFigures:
     """Return what decisions need from a result document, given as the JSON of a ResultDocument."""
     host = HostInventory.model_validate(document["host"], strict=False)
     job = document["job"]
-    facts = dict(_facts(document, host))
+    facts = facts_of(document, host)
     return JobFigures(
         job=job["id"],
         suite=job["suite"],
         host=host.hostname,
-        machine=host.machine or host.hostname,
+        machine=machine_of(host),
         is_guest=host.virtualisation.is_guest,
         created_unix_s=job["created_unix_s"],
         digest=document.get("digest"),
@@ -109,8 +109,20 @@ def _value(figure: Mapping[str, Any] | None) -> float | None:
     return figure["value"] if figure and figure["value"] > 0 else None
 
 
+def machine_of(host: HostInventory) -> str:
+    """Return what tells a machine from others: two may have the same name."""
+    return host.machine or host.hostname
+
+
+def facts_of(document: Mapping[str, Any], host: HostInventory) -> dict[str, str]:
+    """Return the facts about a job by name, in words, without the unknown ones.
+
+    `document`: the JSON of a ResultDocument, or of the SessionRecord of a job that begins.
+    """
+    return dict(_facts(document, host))
+
+
 def _facts(document: Mapping[str, Any], host: HostInventory) -> Iterator[tuple[str, str]]:
-    """Yield the facts by name, in words. Unknown facts are left out."""
     cpu, clock, memory = host.cpu, host.frequency, host.memory
     quota = host.cgroup.quota_cpus
     known: dict[str, object] = {

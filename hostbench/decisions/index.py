@@ -7,6 +7,7 @@ directory without jobs, so that nothing is written into a directory that was nam
 """
 
 import contextlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,10 +60,15 @@ class FigureIndex:
         rows = self._connection.execute("SELECT job FROM jobs WHERE stamp != '' ORDER BY job")
         return [job for (job,) in rows]
 
-    def heads(self) -> list[JobFigures]:
-        """Return all jobs whose documents can be trusted, oldest first, without their figures."""
-        self.refresh()
-        rows = self._connection.execute("SELECT head FROM jobs WHERE head IS NOT NULL ORDER BY job")
+    def heads(self, ids: Sequence[str] | None = None) -> list[JobFigures]:
+        """Return the jobs whose documents can be trusted, oldest first, without their figures: all,
+        or those of these ids."""
+        self.refresh(ids)
+        rows = self._connection.execute(
+            "SELECT head FROM jobs WHERE head IS NOT NULL AND (?1 IS NULL OR job IN "
+            "(SELECT value FROM json_each(?1))) ORDER BY job",
+            (None if ids is None else json.dumps(ids),),
+        )
         return [JobFigures.model_validate_json(head) for (head,) in rows]
 
     def jobs(self, ids: Sequence[str]) -> list[JobFigures]:
@@ -91,6 +97,16 @@ class FigureIndex:
             'SELECT job, figure FROM figures WHERE "case" = ? ORDER BY job', (case,)
         )
         return {job: CaseFigure.model_validate_json(figure) for job, figure in rows}
+
+    def newest_of_case(self, case: str, ids: Sequence[str], most: int) -> list[CaseFigure]:
+        """Return the figures of one case in the newest `most` of these jobs that have it, the
+        newest first. The jobs are not read anew."""
+        rows = self._connection.execute(
+            'SELECT figure FROM figures WHERE "case" = ? AND job IN '
+            "(SELECT value FROM json_each(?)) ORDER BY job DESC LIMIT ?",
+            (case, json.dumps(ids), most),
+        )
+        return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
 
     def newest_of_each_case(self) -> list[CaseFigure]:
         """Return one figure of every case: that of its newest job."""

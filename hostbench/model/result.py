@@ -492,6 +492,21 @@ class PeerFigures(StoredModel):
         return "; and ".join(self.differs)
 
 
+class BetweenJobs(StoredModel):
+    """The figure of a case in several jobs of its host, from `low` to `high`, in its unit.
+
+    - `jobs`: their number; the case's own job is one of them.
+    - `off`: in how many of them it is further from the median of all than `bound_ratio`, the larger
+      of the case's target and what is usual for its class.
+    """
+
+    jobs: int
+    low: float
+    high: float
+    off: int
+    bound_ratio: float
+
+
 class TwoFigures(StoredModel):
     """What the hardware did while nothing disturbed it (`undisturbed`), and what all trials
     delivered as a whole (`delivered`).
@@ -503,6 +518,8 @@ class TwoFigures(StoredModel):
       of the speed that was delivered; None for workloads without slices.
     - `best`: the best figure of a trial behind `figure`: what was reached, even where no limit is
       known. It is not a limit.
+    - `between_jobs`: how the figure varies from job to job; None: the results directory had too few
+      jobs like this one when the job began, or the figure may not be used.
 
     All are None in documents that are older than these fields.
     """
@@ -513,6 +530,7 @@ class TwoFigures(StoredModel):
     delivered_ratio: float | None = None
     best: float | None = None
     condition: Condition | None = None
+    between_jobs: BetweenJobs | None = Field(default=None, exclude_if=lambda jobs: jobs is None)
 
 
 class CaseFigures(TwoFigures):

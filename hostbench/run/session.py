@@ -10,6 +10,7 @@ import hostbench
 from hostbench.base.errors import HostbenchError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.decisions.earlier import earlier_figures
 from hostbench.host.idle import HostWatch
 from hostbench.host.inventory import boot
 from hostbench.model.host import Boot, HostInventory
@@ -158,6 +159,7 @@ def measure(
         sinks=(journal, *sinks),
         interrupt=apparatus.interrupt,
         sensitivities=setup.sensitivities,
+        earlier=earlier_figures(job.path.parent, session),
     )
     try:
         _report_times(setup, session, apparatus.transport, sinks)
