@@ -65,7 +65,6 @@ def test_nodes_say_whether_they_may_have_work(
     engine.start(campaign)
     for _ in engine.watch(campaign.name):
         pass
-    print("DBG", simulated.client.get(Node, "gate-good").spec)
     options = [f"--namespace={namespace}", f"--report={report(tmp_path / 'fleet.json')}"]
     assert invoke(["fleet", "qualify", "october", *options, "--set-taint"]) == ExitCode.WORSE
     out = capsys.readouterr().out
