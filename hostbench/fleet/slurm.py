@@ -345,6 +345,8 @@ class SlurmEngine:
             "--hold",
             "--no-requeue",
             f"--job-name={_job_name(campaign.name, submission.number)}",
+            # What a Prolog can tell jobs that measure by (docs/slurm/prolog.sh).
+            f"--comment=hostbench campaign {campaign.name}",
             f"--array=0-{count - 1}%{at_once}",
             "--nodes=1",
             f"--time={minutes}",

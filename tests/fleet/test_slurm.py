@@ -428,6 +428,47 @@ def test_the_command_from_run_to_clean(slurm: Slurm, engine: SlurmEngine, tmp_pa
     assert "--shared DIRECTORY" in fleet("list").last_line
 
 
+def test_the_prolog_lets_no_job_onto_a_node_that_is_not_qualified(
+    slurm: Slurm, stubs: Stubs, document: ResultDocument
+) -> None:
+    """docs/slurm: the Prolog drains a node until a campaign, which it lets pass, qualified it."""
+    run, qualified = slurm.run, slurm.directory / "qualified"
+    qualified.mkdir()
+    prolog = slurm.directory / "prolog.sh"
+    prolog.write_text(
+        f"#!/bin/sh\nHOSTBENCH_QUALIFIED={qualified} SLURM_CONF={slurm.configuration}\n"
+        f"PATH={os.environ['PATH']}\nexport HOSTBENCH_QUALIFIED SLURM_CONF PATH\n"
+        f"exec {CHECKOUT / 'docs' / 'slurm' / 'prolog.sh'}\n"
+    )
+    prolog.chmod(0o755)
+
+    def submitted(node: str) -> None:
+        run("sbatch", "--job-name=user", f"--nodelist={node}", "--output=/dev/null", "--wrap=true")
+
+    def states() -> list[str]:
+        return run("squeue", "-h", "-t", "all", "--name=user", "-o", "%T").split()
+
+    with slurm.settings(f"Prolog={prolog}"):
+        engine = stubs.engine
+        engine.start(stubs.campaign)
+        assert {one.state for one in ended(engine, stubs.campaign.name).values()} == {
+            NodeState.MEASURED
+        }
+        submitted("node1")
+        wait_until(lambda: "hostbench: not qualified" in run("sinfo", "-h", "-N", "-o", "%E"))
+        (qualified / "node2").write_text(f"{document.host.kernel}\n")
+        (qualified / "node3").write_text("1.2.3\n")
+        submitted("node2")
+        wait_until(lambda: "COMPLETED" in states())
+        submitted("node3")
+        words = "hostbench: qualified with kernel 1.2.3"
+        wait_until(lambda: words in run("sinfo", "-h", "-N", "-o", "%E"))
+        assert states().count("COMPLETED") == 1
+        run("scancel", "--name=user")
+        wait_until(lambda: set(states()) <= {"COMPLETED", "CANCELLED"})
+    run("scontrol", "update", "NodeName=node[1-4]", "State=RESUME")
+
+
 def test_bad_input_is_one_line(
     stubs: Stubs, document: ResultDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
