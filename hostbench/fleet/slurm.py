@@ -39,7 +39,7 @@ from hostbench.base.errors import (
     shown,
 )
 from hostbench.base.units import plural
-from hostbench.fleet.campaign import Campaign, Digest, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.campaign import NAME, Campaign, Digest, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.node import CAMPAIGN, read_campaign, read_message
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import ResultsStore, write_whole
@@ -225,7 +225,7 @@ class SlurmEngine:
         """Return what a campaign was asked for. Raise UsageError if there is none of that name, or
         if it is of another cluster."""
         path = self._path(name) / CAMPAIGN_FILE
-        if not path.exists():
+        if not NAME.fullmatch(name) or not path.exists():
             known = self.campaigns()
             raise UsageError(
                 f"there is no campaign {shown(name)} in {self._shared}; "
@@ -268,7 +268,13 @@ class SlurmEngine:
                 _store(path / CAMPAIGN_FILE, CAMPAIGN.dump_json(campaign))
             if not self._submissions(campaign.name):
                 self._plan(campaign.name, Submission(1, campaign.nodes))
-            self._go_on(campaign)
+            try:
+                self._go_on(campaign)
+            except HostbenchError:
+                # Slurm refused it: the same name may be used with other options.
+                if all(one.array is None for one in self._submissions(campaign.name)):
+                    _remove(path)
+                raise
 
     @contextlib.contextmanager
     def _alone(self, name: str) -> Iterator[None]:
@@ -311,24 +317,31 @@ class SlurmEngine:
             for node in submission.nodes:
                 self._forget_end(campaign.name, node)
             # A held array that no record names is from a client that was killed after sbatch.
-            left = _tasks([_job_name(campaign.name, submission.number)])
+            left = self._held_tasks(campaign.name, submission)
             array = left[0].array if left else self._sbatch(campaign, submission)
             submission = replace(submission, array=array)
             self._plan(campaign.name, submission)
         assert submission.array is not None
-        placed = {
-            task.index: task.node
-            for task in _tasks([_job_name(campaign.name, submission.number)])
-            if task.array == submission.array
-        }
-        for index, node in enumerate(submission.nodes):
-            # Tasks that were cancelled meanwhile cannot be placed any more.
-            if index in placed and placed[index] != node:
-                task = f"JobId={submission.array}_{index}"
-                _run("scontrol", "update", task, f"ReqNodeList={node}")
-        if placed:
+        # A client that was killed just before the last line here had released the array.
+        for task in self._held_tasks(campaign.name, submission):
+            node = submission.nodes[task.index]
+            if task.node != node:
+                place = f"JobId={task.array}_{task.index}"
+                _run("scontrol", "update", place, f"ReqNodeList={node}")
+        if self._held_tasks(campaign.name, submission):
             _run("scontrol", "release", submission.array)
         self._plan(campaign.name, replace(submission, released=True))
+
+    def _held_tasks(self, name: str, submission: Submission) -> list[Task]:
+        """Return the tasks of a submission that were not released. Without its array: those of its
+        name, which a campaign that was cleaned may have had, too, but none of that one is held."""
+        return [
+            task
+            for task in _tasks([_job_name(name, submission.number)])
+            if task.state == "PENDING"
+            and task.reason == "JobHeldUser"
+            and submission.array in (None, task.array)
+        ]
 
     def _sbatch(self, campaign: Campaign, submission: Submission) -> str:
         """Submit a held array; return its job id."""
@@ -531,7 +544,12 @@ class SlurmEngine:
         with self._alone(name):
             # Also an array that a killed client submitted and no record names.
             for array in self._active(name):
-                _run("scancel", array)
+                try:
+                    _run("scancel", array)
+                except HostbenchError:
+                    # Its last task may have ended meanwhile.
+                    if array in self._active(name):
+                        raise
             for submission in self._submissions(name):
                 if not submission.released:
                     self._plan(name, replace(submission, released=True))
@@ -554,10 +572,7 @@ class SlurmEngine:
                     f"{CLEAN_WAIT_S:g} s of scancel, such as {active[0]}; clean it again later"
                 )
             time.sleep(LOOK_S_LEAST)
-        try:
-            shutil.rmtree(self._path(name))
-        except OSError as error:
-            raise ResourceError(f"cannot remove {error.filename}: {error.strerror}") from None
+        _remove(self._path(name))
 
 
 def _place(member: tuple[str, str, str] | None) -> str:
@@ -649,6 +664,13 @@ def _make(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _cannot_write(directory, error) from None
+
+
+def _remove(directory: Path) -> None:
+    try:
+        shutil.rmtree(directory)
+    except OSError as error:
+        raise ResourceError(f"cannot remove {error.filename}: {error.strerror}") from None
 
 
 def _store(path: Path, content: bytes) -> None:

@@ -489,10 +489,9 @@ def test_bad_input_is_one_line(
     other = SlurmEngine(shared, SlurmOptions(partition="al"))
     refused(UsageError, lambda: other.nodes(None), "--queue 'al'", "did you mean 'all'")
     refused(UsageError, lambda: other.start(made), "invalid partition", "--queue")
-    engine.clean(made.name)
+    assert engine.campaigns() == ()  # so that the name is free for a second try
     reserved = SlurmEngine(shared, SlurmOptions(reservation="mine"))
     refused(UsageError, lambda: reserved.start(made), "reservation", "scontrol show reservation")
-    engine.clean(made.name)
     taint = replace(made, exclusive=Exclusive.TAINT)
     refused(UsageError, lambda: engine.start(taint), "Slurm has no taints")
     elsewhere = replace(made, cluster="other")
