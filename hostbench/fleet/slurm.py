@@ -70,9 +70,6 @@ _ENDED = {
 }
 UNRELEASED = "a client was ended while it submitted; hostbench fleet status --follow goes on"
 _WAITING = {
-    "None": "Slurm has not considered it yet",
-    "Resources": "other jobs use its node",
-    "Priority": "jobs of higher priority are first",
     "JobArrayTaskLimit": "as many nodes as allowed are being measured",
     "JobHeldUser": "it is held",
     "JobHeldAdmin": "an administrator holds it",
@@ -82,7 +79,14 @@ _WAITING = {
     "PartitionTimeLimit": "its partition allows less time",
     "BadConstraints": "its node does not have what the job asks for",
 }
-# sinfo's states of nodes that start nothing.
+_SCHEDULER = {
+    "None": "Slurm has not considered it yet",
+    "Resources": "its node is not free",
+    "Priority": "jobs of higher priority are first",
+    "ReqNodeNotAvail": "its node is reserved or not free",
+}
+# sinfo's states of nodes that are in use, and of those that start nothing.
+_BUSY = ("alloc", "mix", "comp")
 _UNAVAILABLE = ("down", "drain", "fail", "maint", "reboot", "power", "unk", "no_respond")
 
 
@@ -140,9 +144,14 @@ class ClusterNode:
     partitions: frozenset[str]
 
     @property
+    def is_busy(self) -> bool:
+        """Whether it runs jobs."""
+        return self.state.startswith(_BUSY)
+
+    @property
     def unavailable(self) -> str | None:
         """Why it starts no jobs, in words; None: it does."""
-        if not any(self.state.startswith(word) for word in _UNAVAILABLE) and "*" not in self.state:
+        if not self.state.startswith(_UNAVAILABLE) and "*" not in self.state:
             return None
         state = self.state.rstrip("*").upper() + (
             ", it does not answer" if "*" in self.state else ""
@@ -270,7 +279,7 @@ class SlurmEngine:
                 self._plan(campaign.name, Submission(1, campaign.nodes))
             try:
                 self._go_on(campaign)
-            except HostbenchError:
+            except UsageError:
                 # Slurm refused it: the same name may be used with other options.
                 if all(one.array is None for one in self._submissions(campaign.name)):
                     _remove(path)
@@ -443,8 +452,7 @@ class SlurmEngine:
     ) -> NodeStatus:
         """Return the status of a node without a document, by its task."""
         if task.state == "PENDING":
-            unavailable = cluster_node.unavailable if cluster_node else None
-            return NodeStatus(node, NodeState.WAITING, unavailable or _why(task.reason))
+            return NodeStatus(node, NodeState.WAITING, _why(task.reason, cluster_node))
         if task.state not in _ENDED:
             return NodeStatus(node, NodeState.RUNNING)
         said = self._message(name, node)
@@ -633,12 +641,17 @@ def _accounted(array: str, index: int) -> Task | None:
     return None
 
 
-def _why(reason: str) -> str:
-    """Return in words why a task waits."""
+def _why(reason: str, node: ClusterNode | None) -> str:
+    """Return in words why a task waits. What its only node does says more than the scheduler's
+    general reasons, such as a priority."""
     code = reason.partition(",")[0].strip()
+    if node is not None and node.unavailable is not None:
+        return node.unavailable
     if code in _WAITING:
         return _WAITING[code]
-    return f"Slurm says {reason}" if reason else "it waits"
+    if node is not None and node.is_busy:
+        return "other jobs use its node"
+    return _SCHEDULER.get(code) or f"Slurm says {reason}"
 
 
 def _node_table() -> dict[str, ClusterNode]:
