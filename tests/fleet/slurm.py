@@ -147,6 +147,13 @@ PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             self.configuration.write_text(before)
             self.run("scontrol", "reconfigure")
 
+    def resume(self) -> None:
+        """Bring back the nodes that start nothing."""
+        for line in self.run("sinfo", "-h", "-N", "-o", "%N %T").splitlines():
+            node, state = line.split()
+            if state.startswith(("down", "drain")):
+                self.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
     def forget(self) -> None:
         """Start the controller anew, without any state: it knows no job any more."""
         self._controller.terminate()
