@@ -88,7 +88,7 @@ _SCHEDULER = {
 }
 # sinfo's states of nodes that are in use, and of those that start nothing.
 _BUSY = ("alloc", "mix", "comp")
-_UNAVAILABLE = ("down", "drain", "fail", "maint", "reboot", "power", "unk", "no_respond")
+_UNAVAILABLE = ("down", "drain", "fail", "reboot", "unk", "no_respond")
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ class ClusterNode:
 
     @property
     def is_free(self) -> bool:
-        """Whether it could begin a job now."""
-        return not self.is_busy and self.unavailable is None
+        """Whether it could begin a job now, or once it is powered up."""
+        return self.state.startswith("idle") and self.unavailable is None
 
     @property
     def unavailable(self) -> str | None:
@@ -393,9 +393,10 @@ class SlurmEngine:
                 with contextlib.suppress(HostbenchError):
                     _run("scontrol", "hold", task.job)
                     turns += 1
-        # Nodes with other jobs wait in Slurm's queue; those that start nothing do not.
-        busy = [task for task in held if table[task.node].is_busy]
-        chosen = [*ready, *busy][: max(turns, 0)]
+        # Nodes with other jobs, or in a reservation, wait in Slurm's queue; those that start nothing
+        # do not.
+        others = [one for one in held if one not in ready and not table[one.node].unavailable]
+        chosen = [*ready, *others][: max(turns, 0)]
         if chosen:
             _run("scontrol", "release", ",".join(task.job for task in chosen))
 
