@@ -29,6 +29,9 @@ from tests.fleet.campaigns import MOMENT, campaign, small_suite
 from tests.fleet.slurm import CLUSTER, PARTITION, Slurm, require_slurm
 from tests.patience import wait_until
 
+# As all tests of engines: for `make test-all`, which CI runs.
+pytestmark = pytest.mark.exhaustive
+
 MANY, AT_MOST, KILLS = 100, 8, 20
 SEED = 23
 # Two real cases of some seconds.
