@@ -19,13 +19,16 @@ from hostbench.cli.options import (
     SuiteName,
     Trials,
     Workload,
-    assignments,
     print_json,
     seconds,
     whole_number,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from hostbench.base.interrupt import Interrupt
     from hostbench.cli.fleet_commands import Follower
     from hostbench.fleet.campaign import Campaign, Engine, NodeStatus
 
@@ -82,6 +85,7 @@ def measure(
     from hostbench.fleet.node import (
         NodeRequest,
         measure_node,
+        no_lease,
         read_campaign,
         reported,
         write_document,
@@ -91,17 +95,26 @@ def measure(
     interrupt = Interrupt()
     interrupt.install()
     with progress_for(sys.stderr) as progress, reported(termination_message):
+        campaign = read_campaign(campaign_file)
         request = NodeRequest(
-            campaign=read_campaign(campaign_file),
+            campaign=campaign,
             node=node,
             engine=engine.value,
             results=results_directory(results),
             lock=lock.value,
+            lease=_lease(campaign.name, node) if lock is LockChoice.LEASE else no_lease,
             message=termination_message,
         )
         document = measure_node(request, interrupt, progress)
     if document_to_log:
         write_document(document, sys.stdout)
+
+
+def _lease(campaign: str, node: str) -> "Callable[[Interrupt], AbstractContextManager[object]]":
+    """Return what holds the node's Lease object."""
+    from hostbench.fleet.kubernetes.lease import held_lease
+
+    return lambda interrupt: held_lease(campaign, node, interrupt)
 
 
 class ExclusiveChoice(StrEnum):
@@ -230,13 +243,15 @@ def run(
     from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
     from hostbench.cli.options import check_subject, peer_choice
-    from hostbench.fleet.campaign import Exclusive
+    from hostbench.fleet.campaign import Exclusive, checked_name
     from hostbench.fleet.engines import EngineOptions
     from hostbench.fleet.engines import engine as found
     from hostbench.model.suite import TRIALS_MOST
     from hostbench.results.ids import results_directory
 
     check_subject(suite, workload, param or (), scale)
+    if name is not None:
+        checked_name(name)
     if queue is not None and at_most is not None and engine is EngineChoice.KUBERNETES:
         raise UsageError("--at-most and --queue are both given; the queue decides: leave out one")
     request = CampaignRequest(
@@ -265,7 +280,7 @@ def run(
             lock=lock.value,
             service_account=service_account,
             tolerate=tuple(tolerate or ()),
-            annotations=assignments(annotation or (), "--annotation"),
+            annotations=_annotations(annotation or []),
             shared=shared,
             reservation=reservation,
             account=account,
@@ -278,6 +293,14 @@ def run(
         return
     follower = Follower(runner, campaign, None if no_documents else results_directory(results))
     _followed(follower, as_json=as_json)
+
+
+def _annotations(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, equals, _) in zip(texts, pairs, strict=True):
+        if not key or not equals:
+            raise UsageError(f"--annotation {shown(text)} is not key=value; see kubectl annotate")
+    return {key: value for key, _, value in pairs}
 
 
 def _time_limit_s(text: str) -> float:

@@ -19,7 +19,6 @@ from hostbench.fleet.campaign import (
     Exclusive,
     NodeState,
     NodeStatus,
-    checked_name,
     new_name,
 )
 from hostbench.fleet.collect import collect
@@ -41,12 +40,21 @@ class CampaignRequest:
     exclusive: Exclusive
     time_limit_s: float
 
+    @property
+    def names_what(self) -> bool:
+        """Whether it says what to measure."""
+        return self.suite.suite is not None or self.suite.workload is not None
+
 
 def begin(engine: Engine, request: CampaignRequest) -> Campaign:
     """Start a campaign, or go on with the one of that name; return it."""
-    name = None if request.name is None else checked_name(request.name)
+    name = request.name
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
+    elif name is not None and not request.names_what:
+        raise UsageError(
+            f"there is no campaign {name} to go on with; name a suite to begin one of that name"
+        )
     else:
         suite = requested_suite(request.suite)
         campaign = Campaign(
@@ -66,9 +74,7 @@ def begin(engine: Engine, request: CampaignRequest) -> Campaign:
 
 def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
     campaign = engine.campaign(name)
-    suite = request.suite
-    given = suite.suite is not None or suite.workload is not None
-    if given and requested_suite(suite) != campaign.suite:
+    if request.names_what and requested_suite(request.suite) != campaign.suite:
         raise UsageError(
             f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
             "to go on with it, or choose another --name"

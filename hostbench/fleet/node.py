@@ -43,6 +43,11 @@ EngineName = Literal["kubernetes", "slurm"]
 LockName = Literal["host", "lease"]
 
 
+def no_lease(_interrupt: Interrupt) -> AbstractContextManager[object]:
+    """Hold nothing, where the host's lock file is enough."""
+    return nullcontext()
+
+
 @dataclass(frozen=True)
 class NodeRequest:
     """What `hostbench fleet measure` is called with.
@@ -57,7 +62,7 @@ class NodeRequest:
     engine: EngineName
     results: Path
     lock: LockName = "host"
-    lease: Callable[[Interrupt], AbstractContextManager[object]] = lambda _interrupt: nullcontext()
+    lease: Callable[[Interrupt], AbstractContextManager[object]] = no_lease
     message: Path | None = None
 
     @property

@@ -393,7 +393,7 @@ class SlurmEngine:
                 with contextlib.suppress(HostbenchError):
                     _run("scontrol", "hold", task.job)
                     turns += 1
-        # Nodes with other jobs, or in a reservation, wait in Slurm's queue. Those that start nothing
+        # Nodes with other jobs or in a reservation wait in Slurm's queue. Those that start nothing
         # stay held.
         others = [one for one in held if one not in ready and not table[one.node].unavailable]
         chosen = [*ready, *others][: max(turns, 0)]

@@ -306,25 +306,30 @@ class Cluster:
         return done.stdout
 
     def watched(
-        self, kind: type[Kind], labels: Mapping[str, str] | None = None
+        self,
+        kind: type[Kind],
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
     ) -> Iterator[tuple[str, Kind]]:
         """Yield what is there of a kind, then each change, with what became of it (DELETED, say).
 
         What never comes is ended by the time limit of the test."""
         watch: Any = self.client.watch
         # After a restart of the API server it goes on.
-        yield from watch(kind, labels=labels, on_error=on_error_retry)
+        place = {} if namespace is None else {"namespace": namespace}
+        yield from watch(kind, labels=labels, on_error=on_error_retry, **place)
 
     def wait_for(
         self,
         kind: type[Kind],
         hold: Callable[[Mapping[str, Kind]], object],
         labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
     ) -> dict[str, Kind]:
         """Watch objects until something holds of those that there are, by name; return these."""
         found: dict[str, Any] = {}
         one: Any
-        for event, one in self.watched(kind, labels):
+        for event, one in self.watched(kind, labels, namespace):
             if event == "DELETED":
                 found.pop(one.metadata.name, None)
             else:

@@ -6,12 +6,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import httpx2
 import pytest
+from lightkube import ApiError
+from lightkube.config.kubeconfig import SingleConfig
+from lightkube.config.models import Cluster, Context
+from lightkube.models.meta_v1 import Status
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, Node, Pod
 
-from hostbench.base.errors import UsageError
+from hostbench.base.errors import ResourceError, UnreachableError, UsageError
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.kubernetes import api
+from hostbench.fleet.kubernetes.api import Patience, described
 from hostbench.fleet.kubernetes.facts import (
     Facts,
     event_facts,
@@ -163,7 +170,6 @@ PULL = {
     ],
 }
 EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
-# fmt: off
 STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
     "no Job": ((a_node(),), NodeState.WAITING, "its Job is not made yet"),
     "no node": ((), NodeState.MISSING, "the cluster has no such node any more"),
@@ -246,19 +252,27 @@ STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
         NodeState.FAILED,
         f"see kubectl logs {NAME}-abcde",
     ),
-    "measured": ((a_node(), a_job(), a_pod(ended(0, json.dumps(DIGEST)))), NodeState.MEASURED, None),
+    "measured": (
+        (a_node(), a_job(), a_pod(ended(0, json.dumps(DIGEST)))),
+        NodeState.MEASURED,
+        None,
+    ),
     "measured, then the node went": (
         (a_job(annotations={"hostbench.dev/result": json.dumps(DIGEST)}),),
         NodeState.MEASURED,
         None,
     ),
     "second attempt": (
-        (a_node(), a_job(condition=BACKOFF), a_job(2), a_pod(NO_CPU, job_name("c1", "n1", 2) + "-a")),
+        (
+            a_node(),
+            a_job(condition=BACKOFF),
+            a_job(2),
+            a_pod(NO_CPU, job_name("c1", "n1", 2) + "-a"),
+        ),
         NodeState.WAITING,
         "no room: Insufficient cpu",
     ),
 }
-# fmt: on
 
 
 @pytest.mark.parametrize("case", STATES)
@@ -434,3 +448,41 @@ def test_each_right_is_one_rule_with_its_reason() -> None:
         text = json.dumps(objects)
         assert "*" not in text
         assert "secrets" not in text
+
+
+CLUSTER = SingleConfig("here", Context("a"), Cluster(server="https://k8s:6443"))
+ERRORS = {
+    'nodes is forbidden: User "ann" cannot list resource "nodes" in API group "" at the cluster '
+    "scope": (403, ResourceError, "ann may not list nodes: nodes is forbidden; hostbench fleet"),
+    'jobs.batch "c1" is forbidden: exceeded quota: q': (
+        403,
+        ResourceError,
+        'refuses: jobs.batch "c1" is forbidden: exceeded quota: q',
+    ),
+    "Unauthorized": (401, UnreachableError, "does not accept the credentials of context here"),
+    'namespaces "fleet" not found': (404, UsageError, "kubectl create namespace"),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_what_a_cluster_answers_is_one_line(message: str) -> None:
+    code, kind, words = ERRORS[message]
+    error = ApiError(status=Status(code=code, message=message))
+    found = described(error, CLUSTER)
+    assert isinstance(found, kind)
+    assert words in found.message
+    with pytest.raises(kind):
+        Patience(answered=True).pause_s(error, CLUSTER)
+
+
+def test_a_cluster_that_answered_before_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = httpx2.ConnectError("refused")
+    with pytest.raises(UnreachableError, match="https://k8s:6443 does not answer: refused"):
+        Patience().pause_s(lost, CLUSTER)
+    patience = Patience(answered=True)
+    pauses = [patience.pause_s(lost, CLUSTER) for _ in range(8)]
+    assert pauses == sorted(pauses)
+    assert max(pauses) <= 5
+    monkeypatch.setattr(api, "PATIENCE_S", -1.0)
+    with pytest.raises(UnreachableError):
+        patience.pause_s(lost, CLUSTER)

@@ -1,21 +1,20 @@
 """The engine on Kubernetes: one Job a node, all of a campaign's state in its objects."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from lightkube import ApiError, Client
+from lightkube import ApiError
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import ConfigMap, Namespace, Node
+from lightkube.resources.core_v1 import ConfigMap, Namespace
 from lightkube.types import CascadeType, PatchType
 from pydantic import ValidationError
 
 from hostbench.base.errors import ResourceError, UsageError, did_you_mean, shown
-from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
 from hostbench.fleet.kubernetes.api import CHUNK, Api
-from hostbench.fleet.kubernetes.facts import Facts, JobFacts
-from hostbench.fleet.kubernetes.nodes import chosen_nodes, free_resources
+from hostbench.fleet.kubernetes.facts import Facts
+from hostbench.fleet.kubernetes.nodes import chosen_nodes
 from hostbench.fleet.kubernetes.objects import (
     CAMPAIGN_KEY,
     CAMPAIGN_LABEL,
@@ -25,16 +24,12 @@ from hostbench.fleet.kubernetes.objects import (
     OPTIONS,
     OPTIONS_KEY,
     PodOptions,
-    campaign_taint,
     config_map,
-    node_job,
-    result_patch,
-    taint_patch,
-    untaint_patch,
 )
-from hostbench.fleet.kubernetes.states import jobs_by_node, pods_by_job, statuses
+from hostbench.fleet.kubernetes.progress import Progress, untaint
+from hostbench.fleet.kubernetes.states import pods_by_job, statuses
 from hostbench.fleet.kubernetes.watches import Watches, facts_now
-from hostbench.fleet.node import CAMPAIGN, DIGEST, read_document_of_log
+from hostbench.fleet.node import CAMPAIGN, read_document_of_log
 from hostbench.model.result import ResultDocument
 
 # Pods of deleted Jobs end within their grace period; those of a dead node when it is given up.
@@ -53,6 +48,11 @@ class KubernetesEngine:
         self._api = Api(namespace)
         self._options = options
         self._pods: dict[str, str] = {}
+
+    @property
+    def namespace(self) -> str:
+        """Where its campaigns are."""
+        return self._api.namespace
 
     def cluster(self) -> str:
         """Return the UID of kube-system, which a cluster has for good."""
@@ -74,7 +74,7 @@ class KubernetesEngine:
         stored = self._stored(name)
         stored.refuse_other(campaign)
         stored.refuse_cancelled()
-        progress = _Progress(self._api, campaign, stored.options)
+        progress = Progress(self._api, campaign, stored.options)
         progress.advance(facts_now(self._api, name))
 
     def campaigns(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class KubernetesEngine:
         taints, makes a Job that is missing."""
         stored = self._stored(name)
         shown: dict[str, NodeStatus] = {}
-        progress = _Progress(self._api, stored.campaign, stored.options)
+        progress = Progress(self._api, stored.campaign, stored.options)
         before = 0
         with Watches(self._api, name) as watches:
             for facts in watches.facts():
@@ -146,7 +146,7 @@ class KubernetesEngine:
         ]
         if stored.cancelled:
             self._mark_cancelled(name, None)
-        progress = _Progress(self._api, stored.campaign, stored.options)
+        progress = Progress(self._api, stored.campaign, stored.options)
         progress.make(facts, again, again=True)
         progress.advance(facts_now(self._api, name))
         return tuple(again)
@@ -159,7 +159,7 @@ class KubernetesEngine:
         ended = {one.node for one in self._statuses(stored, facts) if one.state.ended}
         jobs = [job.name for job in facts.jobs.values() if not job.ended and job.node not in ended]
         self._delete_jobs(jobs)
-        _Progress(self._api, stored.campaign, stored.options).untaint(facts)
+        untaint(self._api, name, facts)
 
     def clean(self, name: str) -> None:
         """See Engine. Raise UsageError if there is nothing of that name."""
@@ -280,116 +280,3 @@ class _Stored:
                 f"campaign {self.campaign.name} was cancelled; hostbench fleet retry "
                 f"{self.campaign.name} measures the rest"
             )
-
-
-class _Progress:
-    """Does what is due for a campaign. What was done once is not done again before the watches say
-    so: they come later than the calls."""
-
-    def __init__(self, api: Api, campaign: Campaign, options: PodOptions) -> None:
-        self._api, self._campaign, self._options = api, campaign, options
-        self._made: set[str] = set()
-        self._begun: set[str] = set()
-        self._kept: set[str] = set()
-        self._tainted: dict[str, bool] = {}
-
-    def advance(self, facts: Facts, found: Sequence[NodeStatus] | None = None) -> None:
-        """Make missing Jobs, begin those whose turn it is, keep results, set and remove taints."""
-        if found is None:
-            found = statuses(self._campaign, self._options, facts, cancelled=False)
-        states = {status.node: status for status in found}
-        # Those that the watches have shown may be deleted by somebody, and are then made again.
-        self._made.difference_update(job.node for job in facts.jobs.values())
-        self.make(facts, [node for node, one in states.items() if one.state is NodeState.WAITING])
-        jobs = {node: several[0] for node, several in jobs_by_node(facts.jobs.values()).items()}
-        self._begin(jobs, states)
-        self._keep(jobs, states)
-        if self._campaign.exclusive is Exclusive.TAINT:
-            self._taint(facts, jobs, states)
-
-    def make(self, facts: Facts, nodes: Sequence[str], *, again: bool = False) -> None:
-        """Make the Jobs of nodes that have none; `again`: the next one of nodes that have some."""
-        attempts = jobs_by_node(facts.jobs.values())
-        due = {
-            node: attempts[node][0].attempt + 1 if node in attempts else 1
-            for node in nodes
-            if node in facts.nodes and node not in self._made and (again or node not in attempts)
-        }
-        if not due:
-            return
-        free = free_resources(self._api, self._campaign, [facts.nodes[node] for node in due])
-        suspended = self._options.queue is not None or self._campaign.at_most is not None
-
-        def make_one(client: Client, node: str) -> None:
-            job = node_job(
-                self._campaign, self._options, node, due[node], free[node], suspended=suspended
-            )
-            client.create(job)
-
-        self._api.each(due, make_one)
-        self._made.update(due)
-
-    def _begin(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
-        """Begin the next Jobs while fewer than `at_most` run. With a queue, Kueue does it."""
-        if self._campaign.at_most is None or self._options.queue is not None:
-            return
-        open_jobs = [
-            jobs[node]
-            for node in self._campaign.nodes
-            if node in jobs and not states[node].state.ended and not jobs[node].ended
-        ]
-        waiting = [job for job in open_jobs if job.suspended and job.name not in self._begun]
-        room = self._campaign.at_most - (len(open_jobs) - len(waiting))
-        due = [job.name for job in waiting[: max(0, room)]]
-        self._api.each(due, lambda client, name: _patch(client, Job, name, _BEGIN))
-        self._begun.update(due)
-
-    def _keep(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
-        """Keep digests at the Jobs: pods go with their nodes."""
-        due = {
-            job.name: result_patch(DIGEST.dump_json(result).decode())
-            for node, job in jobs.items()
-            if (result := states[node].result) is not None
-            and job.result is None
-            and job.name not in self._kept
-        }
-        self._api.each(due, lambda client, name: _patch(client, Job, name, due[name]))
-        self._kept.update(due)
-
-    def _taint(
-        self, facts: Facts, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]
-    ) -> None:
-        """Taint nodes that are measured now and that no other campaign has; free the others."""
-        own = campaign_taint(self._campaign.name)
-        due: dict[str, bool] = {}
-        for name, job in jobs.items():
-            node = facts.nodes.get(name)
-            if node is None:
-                continue
-            begun = not job.suspended or job.name in self._begun
-            wanted = begun and not states[name].state.ended
-            free = not any(taint.key == own.key for taint in node.taints)
-            if (wanted and free) or (not wanted and own in node.taints):
-                due[name] = wanted
-        due = {name: wanted for name, wanted in due.items() if self._tainted.get(name) != wanted}
-        patches = {True: taint_patch(self._campaign.name), False: untaint_patch()}
-        self._api.each(due, lambda client, name: _patch(client, Node, name, patches[due[name]]))
-        self._tainted.update(due)
-
-    def untaint(self, facts: Facts) -> None:
-        """Remove the campaign's taint from all nodes."""
-        untaint(self._api, self._campaign.name, facts)
-
-
-_BEGIN: dict[str, object] = {"spec": {"suspend": False}}
-
-
-def untaint(api: Api, campaign: str, facts: Facts) -> None:
-    """Remove a campaign's taint from all nodes."""
-    own = campaign_taint(campaign)
-    due = [node.name for node in facts.nodes.values() if own in node.taints]
-    api.each(due, lambda client, name: _patch(client, Node, name, untaint_patch()))
-
-
-def _patch(client: Client, resource: Any, name: str, patch: dict[str, object]) -> None:
-    client.patch(resource, name, patch, patch_type=PatchType.STRATEGIC)

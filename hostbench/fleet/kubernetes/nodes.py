@@ -1,11 +1,12 @@
 """Nodes of a cluster: which ones a user means, and what is free on them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from lightkube.models.core_v1 import Container
-from lightkube.operators import equal, exists, in_, not_equal, not_exists, not_in
+from lightkube.operators import Operator, equal, exists, in_, not_equal, not_exists, not_in
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.utils.quantity import parse_quantity
 
@@ -16,6 +17,7 @@ from hostbench.fleet.kubernetes.facts import NodeFacts, node_facts
 from hostbench.fleet.kubernetes.objects import PodOptions
 from hostbench.fleet.kubernetes.states import node_hindrances
 
+Selector = dict[str, str | Operator[Any] | Iterable[Any] | None]
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _KEY = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _EQUALITY = re.compile(rf"(?P<key>{_KEY})\s*(?P<operator>!=|==?)\s*(?P<value>[A-Za-z0-9._-]*)")
@@ -28,7 +30,7 @@ GPU_MAKERS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 _STAYING = frozenset({"DaemonSet", "Node"})
 
 
-def all_nodes(api: Api, selector: Mapping[str, object] | None = None) -> dict[str, NodeFacts]:
+def all_nodes(api: Api, selector: Selector | None = None) -> dict[str, NodeFacts]:
     """Return the nodes by name: all, or those with the labels of a selector."""
     found = api.all(
         lambda client: map(node_facts, client.list(Node, chunk_size=CHUNK, labels=selector))
@@ -43,15 +45,13 @@ def chosen_nodes(api: Api, expression: str | None, options: PodOptions) -> tuple
     found = all_nodes(api, selector)
     if expression is not None and selector is None:
         return _named(expression, found)
-    free = {
-        name: node for name, node in found.items() if not any(node_hindrances(node, "", options))
-    }
+    free = {name: node for name, node in found.items() if not any(node_hindrances(node, options))}
     if not free:
         what = f"--nodes {shown(expression)} matches" if expression else "the cluster has"
         if not found:
             raise UsageError(f"{what} no node; kubectl get nodes --show-labels lists all")
         node = next(iter(found.values()))
-        why = next(node_hindrances(node, "", options))
+        why = next(node_hindrances(node, options))
         raise ResourceError(f"{what} no node that takes pods: {node.name}: {why}")
     return tuple(sorted(free))
 
@@ -67,7 +67,7 @@ def _named(expression: str, found: Mapping[str, NodeFacts]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def label_selector(expression: str) -> dict[str, object] | None:
+def label_selector(expression: str) -> Selector | None:
     """Return the selector in an expression as lightkube takes it; None: it is a list of names.
 
     Raise UsageError for a term that is none, or two terms about one label.
@@ -75,7 +75,7 @@ def label_selector(expression: str) -> dict[str, object] | None:
     terms = [term.strip() for term in re.split(r",(?![^()]*\))", expression)]
     if all(_NODE_NAME.fullmatch(term) for term in terms):
         return None
-    selector: dict[str, object] = {}
+    selector: Selector = {}
     for term in terms:
         key, value = _term(term)
         if key in selector:
@@ -84,7 +84,7 @@ def label_selector(expression: str) -> dict[str, object] | None:
     return selector
 
 
-def _term(term: str) -> tuple[str, object]:
+def _term(term: str) -> tuple[str, Operator[Any]]:
     if (match := _EQUALITY.fullmatch(term)) is not None:
         compare = not_equal if match["operator"] == "!=" else equal
         return match["key"], compare(match["value"])

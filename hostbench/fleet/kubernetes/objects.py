@@ -258,11 +258,14 @@ def _volumes(campaign: str, lock: LockName) -> tuple[list[Volume], list[VolumeMo
         ),
         Volume(name="results", emptyDir=EmptyDirVolumeSource(sizeLimit=RESULTS_SIZE)),
         Volume(name="tmp", emptyDir=EmptyDirVolumeSource()),
+        # On a disk of the node: what disk workloads measure.
+        Volume(name="scratch", emptyDir=EmptyDirVolumeSource()),
     ]
     mounts = [
         VolumeMount(name="campaign", mountPath=CAMPAIGN_DIRECTORY, readOnly=True),
         VolumeMount(name="results", mountPath=RESULTS_DIRECTORY),
         VolumeMount(name="tmp", mountPath="/tmp"),  # noqa: S108 # the pod's own
+        VolumeMount(name="scratch", mountPath="/var/tmp"),  # noqa: S108 # the pod's own
     ]
     if lock == "host":
         path = HostPathVolumeSource(path=HOST_LOCK_DIRECTORY, type="Directory")

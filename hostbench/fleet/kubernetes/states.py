@@ -115,7 +115,13 @@ class _States:
             else:
                 yield f"its turn comes: at most {self._campaign.at_most} nodes at once"
             return
-        yield from node_hindrances(self._facts.nodes[job.node], self._campaign.name, self._options)
+        node = self._facts.nodes[job.node]
+        yield from (
+            f"campaign {taint.value} has the node"
+            for taint in node.taints
+            if taint.key == CAMPAIGN_LABEL and taint.value != self._campaign.name
+        )
+        yield from node_hindrances(node, self._options)
         if pod is None:
             if (warning := self._facts.warnings.get(job.name)) is not None:
                 yield warning.text
@@ -124,17 +130,15 @@ class _States:
             yield f"{pulled}{pod.why}" if pod.why.startswith(_PULL) else pod.why
 
 
-def node_hindrances(node: NodeFacts, campaign: str, options: PodOptions) -> Iterator[str]:
-    """Yield what keeps a campaign's pods off a node."""
+def node_hindrances(node: NodeFacts, options: PodOptions) -> Iterator[str]:
+    """Yield what keeps campaigns' pods off a node, other campaigns apart: they take turns."""
     if not node.ready:
         yield "the node is not ready"
     if node.cordoned:
         yield f"the node is cordoned: kubectl uncordon {node.name} admits pods"
     for taint in node.repelling:
-        if taint.key == CAMPAIGN_LABEL:
-            if taint.value != campaign:
-                yield f"campaign {taint.value} has the node"
-        elif not _tolerated(taint.key, taint.value, taint.effect, options):
+        own = taint.key == CAMPAIGN_LABEL
+        if not own and not _tolerated(taint.key, taint.value, taint.effect, options):
             yield f"the node has the taint {taint}: --tolerate {taint.key} passes it"
 
 

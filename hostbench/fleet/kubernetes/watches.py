@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import httpx2
-from lightkube import AsyncClient
+from lightkube import AsyncClient, Client
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, Node, Pod
 
@@ -42,7 +42,7 @@ class Followed:
     """Objects of one kind. `facts` returns what is kept of one, by its key; None: nothing."""
 
     kind: Kind
-    resource: type
+    resource: Any
     facts: Callable[[Any], tuple[str, Any] | None]
     labels: Mapping[str, str] | None = None
     fields: Mapping[str, str] | None = None
@@ -51,6 +51,11 @@ class Followed:
     def selectors(self) -> dict[str, Any]:
         """The arguments of a list or a watch."""
         return {"labels": self.labels, "fields": self.fields}
+
+    def listed(self, client: Client) -> Iterator[tuple[str, Any] | None]:
+        """Yield what is kept of each object that there is."""
+        for item in client.list(self.resource, chunk_size=CHUNK, **self.selectors):
+            yield self.facts(item)
 
 
 @dataclass(frozen=True)
@@ -102,11 +107,7 @@ def facts_now(api: Api, campaign: str) -> Facts:
     """Return the facts of a campaign now, by one list of each kind."""
     facts = Facts()
     for one in followed(campaign):
-        known = api.all(
-            lambda client, one=one: map(
-                one.facts, client.list(one.resource, chunk_size=CHUNK, **one.selectors)
-            )
-        )
+        known = api.all(one.listed)
         Change(one.kind, everything=dict(filter(None, known))).apply(facts)
     return facts
 
