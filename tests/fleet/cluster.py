@@ -43,8 +43,8 @@ SIMULATED = "kwok.x-k8s.io/node"
 NOT_READY = "node.kubernetes.io/not-ready"
 CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 STOP_S = 20.0
-# Debian's etcd lacks what lists by watches need, and a client that tries them again and again sees a
-# new node ten seconds late: no client asks for them, and the API server takes no watch for one.
+# Debian's etcd lacks what lists by watches need. Who tries them again and again sees a new node ten
+# seconds late: no client asks for them, and the API server takes no watch for one.
 WITHOUT_WATCH_LISTS = {"KUBE_FEATURE_WatchListClient": "false"}
 # As many calls a second as come up: those of a thousand Jobs wait for nothing but the API server.
 UNTHROTTLED = ("--kube-api-qps=1000", "--kube-api-burst=2000")
