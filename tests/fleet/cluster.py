@@ -43,9 +43,9 @@ SIMULATED = "kwok.x-k8s.io/node"
 NOT_READY = "node.kubernetes.io/not-ready"
 CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 STOP_S = 20.0
-# Debian's etcd lacks what lists by watches need. Clients would try them again and again, each time
-# later: kwok saw a new node up to ten seconds late.
-OF_OLD_ETCD = {"KUBE_FEATURE_WatchListClient": "false"}
+# Debian's etcd lacks what lists by watches need. Who tries them again and again sees a new node ten
+# seconds late: no client asks for them, and the API server takes no watch for one.
+WITHOUT_WATCH_LISTS = {"KUBE_FEATURE_WatchListClient": "false"}
 # As many calls a second as come up: those of a thousand Jobs wait for nothing but the API server.
 UNTHROTTLED = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 
@@ -112,7 +112,7 @@ class Cluster:
                 stderr=log,
                 cwd=self.root,
                 # No proxies: all of it is on this machine.
-                env={"PATH": os.environ["PATH"], "HOME": str(self.root), **OF_OLD_ETCD},
+                env={"PATH": os.environ["PATH"], "HOME": str(self.root), **WITHOUT_WATCH_LISTS},
             )
         self._processes[name] = process
         return process
@@ -172,6 +172,7 @@ class Cluster:
             f"--service-account-signing-key-file={keys}/accounts.key",
             f"--service-cluster-ip-range={self.address('0/28')}", "--endpoint-reconciler-type=none",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+            "--feature-gates=WatchList=false",
         )  # fmt: skip
         self._wait_until_ready(process)
 
