@@ -52,7 +52,7 @@ class KubernetesEngine:
     @property
     def namespace(self) -> str:
         """Where its campaigns are."""
-        return str(self._api.namespace)
+        return self._api.namespace
 
     def cluster(self) -> str:
         """Return the UID of kube-system, which a cluster has for good."""
