@@ -1,17 +1,17 @@
-"""Campaigns on Slurm: one array of jobs, in which each task is one node.
+"""Campaigns on Slurm: one job a node.
 
 What a campaign is lies in a directory that all nodes and clients share; how far it is, Slurm knows:
 
     SHARED/NAME/campaign.json           what was asked for
     SHARED/NAME/slurm.json              how its jobs are submitted
-    SHARED/NAME/1.json, 2.json …        the arrays: the first and one for each retry
+    SHARED/NAME/1.json, 2.json …        its jobs: the first ones and those of each retry
     SHARED/NAME/logs/                   the output of the jobs
     SHARED/NAME/nodes/NODE/message      the Digest of the node's document, or why there is none
     SHARED/NAME/nodes/NODE/end.json     how its job ended, if the node could not report it
     SHARED/NAME/nodes/NODE/JOB/         the document and its journal
 
-An array is submitted held. Then each task gets its node, and at last the array is released. A
-client that is killed in between leaves a held array, which the next client finds by its name.
+Jobs, not tasks of one array: Slurm's schedulers pass over all tasks of an array once one of them
+cannot begin, so a node that is down would keep all others waiting.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ import fcntl
 import math
 import os
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -39,7 +40,7 @@ from hostbench.base.errors import (
     shown,
 )
 from hostbench.base.units import plural
-from hostbench.fleet.campaign import Campaign, Digest, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.campaign import NAME, Campaign, Digest, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.node import CAMPAIGN, read_campaign, read_message
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import ResultsStore, write_whole
@@ -54,7 +55,7 @@ LOOK_S_LEAST, LOOK_S_MOST = 1.0, 15.0
 # How long `clean` waits for jobs to end: Slurm's KillWait is 30 s by default.
 CLEAN_WAIT_S = 90.0
 COMMAND_S_MOST = 60.0
-FIELDS = "%F|%K|%T|%n|%N|%r"
+FIELDS = "%i|%n|%T|%N|%r"
 _SUBMISSION = re.compile(r"(\d{1,4})\.json", re.ASCII)
 
 _ENDED = {
@@ -68,13 +69,10 @@ _ENDED = {
     "DEADLINE": "it was not free before the campaign's deadline",
     "BOOT_FAIL": "its node did not boot",
 }
-UNRELEASED = "a client was ended while it submitted; hostbench fleet status --follow goes on"
+UNSUBMITTED = "a client was ended while it submitted; hostbench fleet status --follow goes on"
+HELD = "JobHeldUser"
 _WAITING = {
-    "None": "Slurm has not considered it yet",
-    "Resources": "other jobs use its node",
-    "Priority": "jobs of higher priority are first",
-    "JobArrayTaskLimit": "as many nodes as allowed are being measured",
-    "JobHeldUser": "it is held",
+    HELD: "as many nodes as --at-most allows have their turn",
     "JobHeldAdmin": "an administrator holds it",
     "Reservation": "its reservation has not begun",
     "PartitionDown": "its partition is down",
@@ -82,8 +80,15 @@ _WAITING = {
     "PartitionTimeLimit": "its partition allows less time",
     "BadConstraints": "its node does not have what the job asks for",
 }
-# sinfo's states of nodes that start nothing.
-_UNAVAILABLE = ("down", "drain", "fail", "maint", "reboot", "power", "unk", "no_respond")
+_SCHEDULER = {
+    "None": "Slurm has not considered it yet",
+    "Resources": "its node is not free",
+    "Priority": "jobs of higher priority are first",
+    "ReqNodeNotAvail": "its node is reserved or not free",
+}
+# sinfo's states of nodes that are in use, and of those that start nothing.
+_BUSY = ("alloc", "mix", "comp")
+_UNAVAILABLE = ("down", "drain", "fail", "reboot", "unk", "no_respond")
 
 
 @dataclass(frozen=True)
@@ -109,26 +114,34 @@ class SlurmOptions:
 
 @dataclass(frozen=True)
 class Submission:
-    """An array of jobs, one task a node in the order of `nodes`. `array` None: not submitted yet,
-    as far as the client came."""
+    """The jobs of some nodes, all of one name. `token` makes the name new; `jobs`, in the order of
+    `nodes`, is empty until all are submitted. A job that never was is an empty text."""
 
     number: int
+    token: str
     nodes: tuple[str, ...]
-    array: str | None = None
-    released: bool = False
+    jobs: tuple[str, ...] = ()
+
+    def job_name(self, campaign: str) -> str:
+        """Return the name of the jobs."""
+        return f"hostbench.{campaign}.{self.token}"
 
 
 @dataclass(frozen=True)
 class Task:
-    """What Slurm says of one task of an array. `by`: who cancelled it, where accounts say so."""
+    """What Slurm says of a job. `by`: who cancelled it, where accounts say so."""
 
-    array: str
-    index: int
+    job: str
+    node: str
     state: str
     reason: str
-    node: str
     started: bool
     by: str | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits for its turn, see `at_most`."""
+        return self.state == "PENDING" and self.reason == HELD
 
 
 @dataclass(frozen=True)
@@ -140,9 +153,19 @@ class ClusterNode:
     partitions: frozenset[str]
 
     @property
+    def is_busy(self) -> bool:
+        """Whether it runs jobs."""
+        return self.state.startswith(_BUSY)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it could begin a job now, or once it is powered up."""
+        return self.state.startswith("idle") and self.unavailable is None
+
+    @property
     def unavailable(self) -> str | None:
         """Why it starts no jobs, in words; None: it does."""
-        if not any(self.state.startswith(word) for word in _UNAVAILABLE) and "*" not in self.state:
+        if not self.state.startswith(_UNAVAILABLE) and "*" not in self.state:
             return None
         state = self.state.rstrip("*").upper() + (
             ", it does not answer" if "*" in self.state else ""
@@ -225,7 +248,7 @@ class SlurmEngine:
         """Return what a campaign was asked for. Raise UsageError if there is none of that name, or
         if it is of another cluster."""
         path = self._path(name) / CAMPAIGN_FILE
-        if not path.exists():
+        if not NAME.fullmatch(name) or not path.exists():
             known = self.campaigns()
             raise UsageError(
                 f"there is no campaign {shown(name)} in {self._shared}; "
@@ -267,14 +290,20 @@ class SlurmEngine:
                 _store(path / OPTIONS_FILE, OPTIONS.dump_json(self._options))
                 _store(path / CAMPAIGN_FILE, CAMPAIGN.dump_json(campaign))
             if not self._submissions(campaign.name):
-                self._plan(campaign.name, Submission(1, campaign.nodes))
-            self._go_on(campaign)
+                self._plan(campaign.name, _submission(1, campaign.nodes))
+            try:
+                self._go_on(campaign)
+            except UsageError:
+                # Slurm refused the first: the same name may be used with other options.
+                if not self._active(campaign.name):
+                    _remove(path)
+                raise
 
     @contextlib.contextmanager
     def _alone(self, name: str) -> Iterator[None]:
-        """Keep other clients out while jobs are submitted. The lock goes with its process, and with
-        an sbatch that outlives it: else the next client would not see that array and submit one
-        more."""
+        """Keep other clients out while jobs are submitted and released. The lock goes with its
+        process, and with an sbatch that outlives it: else the next client would not see that job
+        and submit one more."""
         descriptor = os.open(self._path(name) / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -285,7 +314,7 @@ class SlurmEngine:
             os.close(descriptor)
 
     def _submissions(self, name: str) -> list[Submission]:
-        """Return the arrays of a campaign, oldest first."""
+        """Return the submissions of a campaign, oldest first."""
         found = [
             SUBMISSION.validate_json(path.read_bytes())
             for path in self._path(name).glob("*.json")
@@ -298,108 +327,120 @@ class SlurmEngine:
         _store(self._path(name) / f"{submission.number}.json", content)
 
     def _go_on(self, campaign: Campaign) -> tuple[str, ...]:
-        """Submit what is planned and not released yet; return its nodes."""
+        """Submit what is planned and not submitted yet, and give turns; return its nodes."""
         nodes: list[str] = []
         for submission in self._submissions(campaign.name):
-            if not submission.released:
+            if not submission.jobs:
                 self._submit(campaign, submission)
                 nodes += submission.nodes
+        self._look(campaign)
         return tuple(nodes)
 
     def _submit(self, campaign: Campaign, submission: Submission) -> None:
-        if submission.array is None:
-            for node in submission.nodes:
-                self._forget_end(campaign.name, node)
-            # A held array that no record names is from a client that was killed after sbatch.
-            left = _tasks([_job_name(campaign.name, submission.number)])
-            array = left[0].array if left else self._sbatch(campaign, submission)
-            submission = replace(submission, array=array)
-            self._plan(campaign.name, submission)
-        assert submission.array is not None
-        placed = {
-            task.index: task.node
-            for task in _tasks([_job_name(campaign.name, submission.number)])
-            if task.array == submission.array
-        }
-        for index, node in enumerate(submission.nodes):
-            # Tasks that were cancelled meanwhile cannot be placed any more.
-            if index in placed and placed[index] != node:
-                task = f"JobId={submission.array}_{index}"
-                _run("scontrol", "update", task, f"ReqNodeList={node}")
-        if placed:
-            _run("scontrol", "release", submission.array)
-        self._plan(campaign.name, replace(submission, released=True))
+        name = submission.job_name(campaign.name)
+        # Of a client that was killed in here.
+        jobs = {task.node: task.job for task in _tasks([name])}
+        for node in submission.nodes:
+            # A node whose job has ended, and which Slurm forgot since, left a message.
+            if node not in jobs and self._message(campaign.name, node) is None:
+                jobs[node] = self._sbatch(campaign, name, node)
+        ids = tuple(jobs.get(node, "") for node in submission.nodes)
+        self._plan(campaign.name, replace(submission, jobs=ids))
 
-    def _sbatch(self, campaign: Campaign, submission: Submission) -> str:
-        """Submit a held array; return its job id."""
-        options = OPTIONS.validate_json((self._path(campaign.name) / OPTIONS_FILE).read_bytes())
-        count = len(submission.nodes)
-        at_once = min(campaign.at_most or count, count)
+    def _sbatch(self, campaign: Campaign, name: str, node: str) -> str:
+        """Submit the job of a node, held if nodes take turns; return its id."""
+        path = self._path(campaign.name)
+        options = OPTIONS.validate_json((path / OPTIONS_FILE).read_bytes())
         minutes = max(1, math.ceil(campaign.time_limit_s / MINUTE_S))
-        # A node may wait for as long as all others before it may take.
-        deadline_s = (math.ceil(count / at_once) + 1) * minutes * MINUTE_S
+        # A node may wait for as long as all before it may take.
+        rounds = math.ceil(len(campaign.nodes) / (campaign.at_most or len(campaign.nodes)))
         exclusive = campaign.exclusive is not Exclusive.NONE
         output = _run(
             "sbatch",
             "--parsable",
-            "--hold",
+            *(() if campaign.at_most is None else ("--hold",)),
             "--no-requeue",
-            f"--job-name={_job_name(campaign.name, submission.number)}",
-            f"--array=0-{count - 1}%{at_once}",
+            f"--job-name={name}",
+            # What a Prolog can tell jobs that measure by (docs/slurm/prolog.sh).
+            f"--comment=hostbench campaign {campaign.name}",
             "--nodes=1",
+            f"--nodelist={node}",
             f"--time={minutes}",
-            f"--deadline=now+{deadline_s}",
+            f"--deadline=now+{(rounds + 1) * minutes * MINUTE_S}",
             *(("--exclusive", "--mem=0") if exclusive else ("--oversubscribe",)),
             *options.arguments,
-            f"--chdir={self._path(campaign.name)}",
-            f"--output={self._path(campaign.name)}/logs/%A_%a.log",
+            f"--chdir={path}",
+            f"--output={path}/logs/%j.log",
             "--open-mode=append",
-            stdin=_script(self._path(campaign.name), options.program),
+            stdin=_script(path, options.program),
             inherited=self._held,
         )
         return output.strip().partition(";")[0]
 
-    def _log(self, name: str, task: "Task") -> Path:
-        return self._path(name) / "logs" / f"{task.array}_{task.index}.log"
+    def _give_turns(self, at_most: int, tasks: Sequence[Task]) -> None:
+        """Release held jobs until `at_most` run or may begin. A node that cannot begin gives its
+        turn to one that can."""
+        table = _node_table()
+        waiting = [task for task in tasks if task.state == "PENDING"]
+        held = [task for task in waiting if task.is_held]
+        ready = [task for task in held if table[task.node].is_free]
+        released = [task for task in waiting if not task.is_held]
+        running = [task for task in tasks if task.state not in (*_ENDED, "PENDING")]
+        turns = at_most - len(running) - len(released)
+        for task in released:
+            if turns < len(ready) and not table[task.node].is_free:
+                # It may just have begun, and then it has its turn.
+                with contextlib.suppress(HostbenchError):
+                    _run("scontrol", "hold", task.job)
+                    turns += 1
+        # Nodes with other jobs or in a reservation wait in Slurm's queue. Those that start nothing
+        # stay held.
+        others = [one for one in held if one not in ready and not table[one.node].unavailable]
+        chosen = [*ready, *others][: max(turns, 0)]
+        if chosen:
+            _run("scontrol", "release", ",".join(task.job for task in chosen))
 
     # ---- how far it is ----
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
         """Return how far each node is. An end that the node could not report itself is written
         down, since Slurm forgets ended jobs."""
-        return self._status(self.campaign(name))
+        return self._status(self.campaign(name))[0]
 
-    def _status(self, campaign: Campaign) -> tuple[NodeStatus, ...]:
+    def _look(self, campaign: Campaign) -> tuple[NodeStatus, ...]:
+        """Return the status, after giving turns where nodes take turns; under the lock."""
+        found, tasks = self._status(campaign)
+        if campaign.at_most is not None and any(task.is_held for task in tasks):
+            self._give_turns(campaign.at_most, tasks)
+        return found
+
+    def _status(self, campaign: Campaign) -> tuple[tuple[NodeStatus, ...], list[Task]]:
         name = campaign.name
         ended = self._ends(name, campaign.nodes)
         open_nodes = [node for node in campaign.nodes if node not in ended]
-        if open_nodes:
-            submissions = self._submissions(name)
-            latest = {node: one for one in submissions for node in one.nodes}
-            names = [_job_name(name, one.number) for one in submissions]
-            tasks = {(task.array, task.index): task for task in _tasks(names)}
-            # A node may have reported, and Slurm forgotten its job, since its end was looked for.
-            ended |= self._ends(name, open_nodes)
-            waits = any(task.state == "PENDING" for task in tasks.values())
-            table = _node_table() if waits else {}
-            places = {
-                (one.number, node): place
-                for one in submissions
-                for place, node in enumerate(one.nodes)
-            }
-            for node in open_nodes:
-                if node in ended:
-                    continue
-                submission = latest[node]
-                place = places[submission.number, node]
-                task = tasks.get((submission.array or "", place))
-                if not submission.released:
-                    ended[node] = NodeStatus(node, NodeState.WAITING, UNRELEASED)
-                elif task is not None:
-                    ended[node] = self._described(name, task, node, table.get(node))
-                else:
-                    ended[node] = self._forgotten(name, node, submission.array, place)
-        return tuple(ended[node] for node in campaign.nodes)
+        if not open_nodes:
+            return tuple(ended[node] for node in campaign.nodes), []
+        submissions = self._submissions(name)
+        tasks = _tasks(one.job_name(name) for one in submissions)
+        # A node may have reported, and Slurm forgotten its job, since its end was looked for.
+        ended |= self._ends(name, open_nodes)
+        waits = any(task.state == "PENDING" for task in tasks)
+        table = _node_table() if waits else {}
+        by_job = {task.job: task for task in tasks}
+        jobs: dict[str, str | None] = {}
+        for one in submissions:
+            jobs |= zip(one.nodes, one.jobs or [None] * len(one.nodes), strict=True)
+        for node in open_nodes:
+            if node in ended:
+                continue
+            job = jobs[node]
+            if job is None:
+                ended[node] = NodeStatus(node, NodeState.WAITING, UNSUBMITTED)
+            elif (task := by_job.get(job)) is not None:
+                ended[node] = self._described(name, task, table.get(node))
+            else:
+                ended[node] = self._forgotten(name, node, job)
+        return tuple(ended[node] for node in campaign.nodes), tasks
 
     def _ends(self, name: str, nodes: Iterable[str]) -> dict[str, NodeStatus]:
         """Return the nodes that were measured or whose end was written down."""
@@ -423,20 +464,19 @@ class SlurmEngine:
     def _node(self, name: str, node: str) -> Path:
         return self._path(name) / "nodes" / node
 
-    def _described(
-        self, name: str, task: Task, node: str, cluster_node: ClusterNode | None
-    ) -> NodeStatus:
-        """Return the status of a node without a document, by its task."""
+    def _described(self, name: str, task: Task, cluster_node: ClusterNode | None) -> NodeStatus:
+        """Return the status of a node without a document, by its job."""
+        node = task.node
         if task.state == "PENDING":
-            unavailable = cluster_node.unavailable if cluster_node else None
-            return NodeStatus(node, NodeState.WAITING, unavailable or _why(task.reason))
+            return NodeStatus(node, NodeState.WAITING, _why(task.reason, cluster_node))
         if task.state not in _ENDED:
             return NodeStatus(node, NodeState.RUNNING)
         said = self._message(name, node)
         reason = _ENDED[task.state] + (f" by user {task.by}" if task.by else "")
         if task.state in ("FAILED", "COMPLETED"):
             # What hostbench said explains it all.
-            reason = str(said or f"{reason}{self._last_line(self._log(name, task))}")
+            log = self._path(name) / "logs" / f"{task.job}.log"
+            reason = str(said or f"{reason}{self._last_line(log)}")
         elif said:
             reason = f"{reason} ({said})"
         state = NodeState.FAILED if task.started else NodeState.MISSING
@@ -447,15 +487,16 @@ class SlurmEngine:
             return f": {log.read_text(errors='replace').strip().splitlines()[-1]}"
         return f", and there is no {log}: do all nodes share that directory?"
 
-    def _forgotten(self, name: str, node: str, array: str | None, place: int) -> NodeStatus:
+    def _forgotten(self, name: str, node: str, job: str) -> NodeStatus:
         """Return the status of a node whose job Slurm's daemon does not know any more."""
-        if array is None:
-            reason = "the campaign was cancelled before its job was submitted"
-            return self._remember(name, NodeStatus(node, NodeState.MISSING, reason))
-        if (task := _accounted(array, place)) is not None:
-            return self._described(name, task, node, None)
+        if job and (task := _accounted(job, node)) is not None:
+            return self._described(name, task, None)
         said = self._message(name, node)
-        reason = f"Slurm has forgotten its job {array}_{place} and keeps no accounts"
+        reason = (
+            f"Slurm has forgotten its job {job} and keeps no accounts"
+            if job
+            else "the campaign was cancelled before its job was submitted"
+        )
         state = NodeState.MISSING if said is None else NodeState.FAILED
         return self._remember(name, NodeStatus(node, state, str(said or reason)))
 
@@ -478,7 +519,9 @@ class SlurmEngine:
         known: dict[str, NodeStatus] = {}
         pause_s = LOOK_S_LEAST
         while True:
-            changes = [one for one in self._status(campaign) if known.get(one.node) != one]
+            with self._alone(name):
+                found = self._look(campaign)
+            changes = [one for one in found if known.get(one.node) != one]
             yield from changes
             known |= {one.node: one for one in changes}
             if all(one.state.ended for one in known.values()):
@@ -514,12 +557,14 @@ class SlurmEngine:
             gone_on = self._go_on(campaign)
             again = tuple(
                 one.node
-                for one in self._status(campaign)
+                for one in self._status(campaign)[0]
                 if one.state in {NodeState.FAILED, NodeState.MISSING}
             )
             if again:
+                for node in again:
+                    self._forget_end(name, node)
                 number = self._submissions(name)[-1].number + 1
-                self._plan(name, Submission(number, again))
+                self._plan(name, _submission(number, again))
                 self._go_on(campaign)
             return tuple(dict.fromkeys((*gone_on, *again)))
 
@@ -527,18 +572,20 @@ class SlurmEngine:
         """End what runs and let nothing more begin. What was measured stays."""
         self.campaign(name)
         with self._alone(name):
-            # Also an array that a killed client submitted and no record names.
-            for array in self._active(name):
-                _run("scancel", array)
             for submission in self._submissions(name):
-                if not submission.released:
-                    self._plan(name, replace(submission, released=True))
+                job_name = submission.job_name(name)
+                tasks = _tasks([job_name])
+                if any(task.state not in _ENDED for task in tasks):
+                    _run("scancel", f"--name={job_name}")
+                if not submission.jobs:
+                    jobs = {task.node: task.job for task in tasks}
+                    ids = tuple(jobs.get(node, "") for node in submission.nodes)
+                    self._plan(name, replace(submission, jobs=ids))
 
-    def _active(self, name: str) -> tuple[str, ...]:
-        """Return the arrays that Slurm knows tasks of that have not ended."""
-        names = [_job_name(name, one.number) for one in self._submissions(name)]
-        tasks = _tasks(names)
-        return tuple(dict.fromkeys(task.array for task in tasks if task.state not in _ENDED))
+    def _active(self, name: str) -> list[Task]:
+        """Return the jobs that have not ended."""
+        tasks = _tasks(one.job_name(name) for one in self._submissions(name))
+        return [task for task in tasks if task.state not in _ENDED]
 
     def clean(self, name: str) -> None:
         """Cancel the campaign and remove its directory, documents included."""
@@ -549,13 +596,10 @@ class SlurmEngine:
             if time.monotonic() > until_s:
                 raise HostbenchError(
                     f"{plural(len(active), 'job')} of campaign {name} did not end within "
-                    f"{CLEAN_WAIT_S:g} s of scancel, such as {active[0]}; clean it again later"
+                    f"{CLEAN_WAIT_S:g} s of scancel, such as {active[0].job}; clean it again later"
                 )
             time.sleep(LOOK_S_LEAST)
-        try:
-            shutil.rmtree(self._path(name))
-        except OSError as error:
-            raise ResourceError(f"cannot remove {error.filename}: {error.strerror}") from None
+        _remove(self._path(name))
 
 
 def _place(member: tuple[str, str, str] | None) -> str:
@@ -565,8 +609,8 @@ def _place(member: tuple[str, str, str] | None) -> str:
     return f"campaign {campaign}, cluster {cluster}, node {node}"
 
 
-def _job_name(campaign: str, number: int) -> str:
-    return f"hostbench.{campaign}.{number}"
+def _submission(number: int, nodes: tuple[str, ...]) -> Submission:
+    return Submission(number, secrets.token_hex(4), nodes)
 
 
 def _script(directory: Path, program: str) -> str:
@@ -582,46 +626,47 @@ exec {shlex.quote(program)} fleet measure --engine slurm --node "$node" --lock h
 
 
 def _tasks(names: Iterable[str]) -> list[Task]:
-    """Return the tasks of jobs of these names that Slurm's daemon knows, ended ones too."""
+    """Return the jobs of these names that Slurm's daemon knows, ended ones too."""
     listed = ",".join(names)
     if not listed:
         return []
-    output = _run(
-        "squeue", f"--name={listed}", "--array", "--states=all", "--noheader", f"--format={FIELDS}"
-    )
+    output = _run("squeue", f"--name={listed}", "--states=all", "--noheader", f"--format={FIELDS}")
     found = []
     for line in output.splitlines():
-        array, index, state, node, ran_on, reason = line.split("|", 5)
-        place = int(index) if index.isdigit() else 0
-        found.append(Task(array, place, state, reason, node, started=bool(ran_on)))
+        job, node, state, ran_on, reason = line.split("|", 4)
+        found.append(Task(job, node, state, reason, started=bool(ran_on)))
     return found
 
 
-def _accounted(array: str, index: int) -> Task | None:
-    """Return a task from Slurm's accounts; None: there are none."""
+def _accounted(job: str, node: str) -> Task | None:
+    """Return a job from Slurm's accounts; None: there are none."""
     if shutil.which("sacct") is None:
         return None
     with contextlib.suppress(HostbenchError):
         output = _run(
-            "sacct", f"--jobs={array}_{index}", "--allocations", "--noheader", "--parsable2",
+            "sacct", f"--jobs={job}", "--allocations", "--noheader", "--parsable2",
             "--format=State,Start",
         )  # fmt: skip
         for line in output.splitlines():
             # Such as "CANCELLED by 1000".
             state, _, start = line.partition("|")
             word, _, by = state.partition(" by ")
-            return Task(
-                array, index, word, "", "", start not in ("None", "Unknown", ""), by or None
-            )
+            started = start not in ("None", "Unknown", "")
+            return Task(job, node, word, "", started, by or None)
     return None
 
 
-def _why(reason: str) -> str:
-    """Return in words why a task waits."""
+def _why(reason: str, node: ClusterNode | None) -> str:
+    """Return in words why a task waits. What its only node does says more than the scheduler's
+    general reasons, such as a priority."""
     code = reason.partition(",")[0].strip()
+    if node is not None and node.unavailable is not None:
+        return node.unavailable
     if code in _WAITING:
         return _WAITING[code]
-    return f"Slurm says {reason}" if reason else "it waits"
+    if node is not None and node.is_busy:
+        return "other jobs use its node"
+    return _SCHEDULER.get(code) or f"Slurm says {reason}"
 
 
 def _node_table() -> dict[str, ClusterNode]:
@@ -649,6 +694,13 @@ def _make(directory: Path) -> None:
         raise _cannot_write(directory, error) from None
 
 
+def _remove(directory: Path) -> None:
+    try:
+        shutil.rmtree(directory)
+    except OSError as error:
+        raise ResourceError(f"cannot remove {error.filename}: {error.strerror}") from None
+
+
 def _store(path: Path, content: bytes) -> None:
     try:
         write_whole(path, content)
@@ -667,7 +719,6 @@ _REMEDIES = (
     ("invalid partition", UsageError, "name one that sinfo lists with --queue"),
     ("reservation", UsageError, "scontrol show reservation lists them"),
     ("invalid account", UsageError, "sacctmgr show associations lists what you may use"),
-    ("invalid job array", UsageError, "MaxArraySize of slurm.conf is the most nodes of a campaign"),
     ("invalid qos", UsageError, "sacctmgr show qos lists them"),
     ("node name", UsageError, "sinfo --Node lists them"),
     ("unable to contact", UnreachableError, "is slurmctld up?"),

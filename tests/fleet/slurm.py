@@ -46,14 +46,13 @@ def _find(name: str) -> str | None:
 class Slurm:
     """`nodes` nodes of this machine's CPUs, node1 and so on, in the partition `all`."""
 
-    def __init__(self, directory: Path, nodes: int = 4, settings: str = "") -> None:
+    def __init__(self, directory: Path, nodes: int = 4) -> None:
         self.directory = directory
         self.nodes = tuple(f"node{index}" for index in range(1, nodes + 1))
         self.shared = directory / "shared"
         self.shared.mkdir(parents=True)
         self.configuration = directory / "slurm.conf"
         self.environment = os.environ | {"SLURM_CONF": str(self.configuration)}
-        self._settings = settings
         self._daemons: list[subprocess.Popen[bytes]] = []
         self._logs: list[IO[bytes]] = []
 
@@ -115,7 +114,6 @@ SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 SchedulerParameters=bf_interval=1,sched_min_interval=0
 KillWait=5
-{self._settings}
 NodeName=node[1-{len(self.nodes)}] NodeHostname=localhost NodeAddr=127.0.0.1 \
 Port=[{ports}] CPUs={cpus} State=UNKNOWN
 PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -136,6 +134,25 @@ PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         )
         self._daemons.append(daemon)
         return daemon
+
+    @contextlib.contextmanager
+    def settings(self, text: str) -> Iterator[None]:
+        """Let all daemons read more lines of slurm.conf for a while."""
+        before = self.configuration.read_text()
+        try:
+            self.configuration.write_text(f"{before}{text}\n")
+            self.run("scontrol", "reconfigure")
+            yield
+        finally:
+            self.configuration.write_text(before)
+            self.run("scontrol", "reconfigure")
+
+    def resume(self) -> None:
+        """Bring back the nodes that start nothing."""
+        for line in self.run("sinfo", "-h", "-N", "-o", "%N %T").splitlines():
+            node, state = line.split()
+            if state.startswith(("down", "drain")):
+                self.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def forget(self) -> None:
         """Start the controller anew, without any state: it knows no job any more."""

@@ -116,7 +116,6 @@ def test_a_node_leaves_nothing_behind(real_cluster: Cluster, nodes: tuple[str, s
     assert not list(CGROUPS.glob("**/hostbench-*-real-2"))
     assert len(real_cluster.pids()) == len(pids) - 1
     assert [file.read_text() for file in files] == settings
-    assert wait_for_jobs(real_cluster, ["real-2"])["real-2"] == "Failed"
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
