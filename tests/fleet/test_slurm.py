@@ -275,6 +275,13 @@ def test_a_client_killed_while_it_submits(stubs: Stubs) -> None:
     engine.cancel(name)
     wait_until(lambda: not stubs.slurm.run("squeue", "-h"))
     assert [one.state for one in ended(engine, name).values()].count(NodeState.MISSING) >= 3
+    # One that was killed before it planned any job.
+    (stubs.slurm.shared / name / "1.json").unlink()
+    (stubs.directory / "node1" / "slow").unlink()
+    for node in stubs.slurm.nodes:
+        (stubs.slurm.shared / name / "nodes" / node / "end.json").unlink(missing_ok=True)
+    assert {one.reason for one in engine.status(name)} == {UNSUBMITTED}
+    assert {one.state for one in ended(engine, name).values()} == {NodeState.MEASURED}
 
 
 def test_nodes_take_turns_and_one_that_is_down_gives_its_turn_away(stubs: Stubs) -> None:
