@@ -99,8 +99,7 @@ def complete(job: Job) -> bool:
 
 def until_gone(cluster: Cluster, name: str) -> None:
     """Wait until no pod of a campaign is left, so that its end disturbs nothing."""
-    while list(cluster.client.list(Pod, labels=labels(name))):
-        time.sleep(1)
+    cluster.wait_for(Pod, lambda pods: not pods, labels=labels(name))
 
 
 def campaign(cluster: Cluster, root: Path, size: int) -> Figure:

@@ -32,12 +32,14 @@ def job_on(
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
     }
     template = {"metadata": {"annotations": dict(annotations or {})}, "spec": {**default, **pod}}
-    return Job.from_dict(
+    made = Job.from_dict(
         {
             "metadata": {"name": name or node, "namespace": "default"},
             "spec": {"backoffLimit": 0, "template": template},
         }
     )
+    assert isinstance(made, Job)
+    return made
 
 
 def python_on(node: str, name: str, program: str) -> Job:

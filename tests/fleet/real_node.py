@@ -4,6 +4,7 @@ Several of them run at once. What a node mounts and sets of the kernel is its ow
 end with it, and its control groups are removed."""
 
 import contextlib
+import functools
 import json
 import os
 import select
@@ -27,8 +28,13 @@ NEEDED = ("containerd", "runc", "ctr", "gcc", "ip", "socat", "unshare")
 PLUGINS = Path("/usr/lib/cni")
 CGROUPS = Path("/sys/fs/cgroup")
 # Known to kubelet, containerd and plugins by these names: each node has its own.
-OWN_DIRECTORIES = ("/run/containerd", "/run/netns", "/var/lib/cni", "/var/lib/kubelet")
-OWN_DIRECTORIES += ("/var/log/containers",)
+OWN_DIRECTORIES = (
+    "/run/containerd",
+    "/run/netns",
+    "/var/lib/cni",
+    "/var/lib/kubelet",
+    "/var/log/containers",
+)
 # Kubelet and the plugin for bridges set these. They are the host's, so a node sets a copy of them.
 KERNEL_SETTINGS = (
     *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
@@ -222,7 +228,7 @@ class RealNode:
             group = hierarchy / self._cgroup
             for directory, _, _ in os.walk(group, topdown=False):
                 # The kernel takes a moment to see that the last process is gone.
-                wait_until(lambda directory=directory: _removed(Path(directory)))
+                wait_until(functools.partial(_removed, Path(directory)))
 
 
 def _removed(directory: Path) -> bool:

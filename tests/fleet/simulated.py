@@ -108,6 +108,5 @@ def add_namespace(cluster: Cluster, name: str, labels: Mapping[str, str] | None 
     """Make a namespace, and wait until pods can be made in it."""
     with contextlib.suppress(ApiError):
         cluster.client.create(Namespace(metadata=ObjectMeta(name=name, labels=dict(labels or {}))))
-    for _ in cluster.client.watch(ServiceAccount, namespace=name):
-        return name
-    raise AssertionError(name)
+    cluster.wait_for(ServiceAccount, lambda accounts: "default" in accounts, namespace=name)
+    return name

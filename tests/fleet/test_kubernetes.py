@@ -29,6 +29,7 @@ from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, 
 from hostbench.fleet.kubernetes.rights import roles
 from tests.fleet.campaigns import small_suite
 from tests.fleet.cluster import REPOSITORY, Cluster, name_of
+from tests.fleet.decoded import decoded
 from tests.fleet.simulated import REASON, add_namespace, simulate
 
 KILLS = 20
@@ -82,10 +83,11 @@ def states(found: dict[str, NodeStatus]) -> dict[str, NodeState]:
 
 def left(cluster: Cluster, namespace: str) -> list[str]:
     """What is in a namespace of a campaign, and which nodes have a taint of one."""
+    there: Any = cluster.client.list
     found = [
         f"{kind.__name__} {one.metadata.name}"
         for kind in (ConfigMap, Job, Pod, Lease)
-        for one in cluster.client.list(kind, namespace=namespace, labels={CAMPAIGN_LABEL: None})
+        for one in there(kind, namespace=namespace, labels={CAMPAIGN_LABEL: None})
     ]
     for node in cluster.client.list(Node):
         taints = (node.spec and node.spec.taints) or []
@@ -125,10 +127,12 @@ def test_a_campaign_survives_what_happens_to_its_client_and_cluster(
         str(suite),
         "--name=chaos",
         f"--namespace={namespace}",
-        "--at-most=8",
         "--nodes=test=chaos",
+        "--at-most=8",
+        "--exclusive=taint",
+        "--no-documents",
+        "--json",
     )
-    start += ("--exclusive=taint", "--no-documents", "--json")
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     for kill in range(KILLS):
@@ -137,7 +141,7 @@ def test_a_campaign_survives_what_happens_to_its_client_and_cluster(
         process.send_signal(signal.SIGKILL)
         process.communicate()
         if kill in {6, 13}:
-            simulated.restart_apiserver(signal.SIGKILL)
+            simulated.restart_apiserver()
         if kill == 10:
             simulated.delete_node("chaos-runs-later")  # Before its turn, which is the last one.
     # Nodes that never end by themselves: one pod is evicted, the node of the other is deleted.
@@ -201,7 +205,7 @@ def test_each_refusal_of_the_cluster_is_a_reason(simulated: Cluster) -> None:
             "containers": [{"name": "one", "image": "x", "resources": {"requests": {"cpu": "1"}}}],
         },
     }
-    simulated.client.create(Pod.from_dict(busy))
+    simulated.client.create(decoded(Pod, busy))
     simulated.wait_for(Pod, lambda pods: "why-busy" in running_nodes(pods), namespace=namespace)
     engine = KubernetesEngine(namespace, PODS)
     nodes = ("why-cordoned", "why-tainted", "why-busy")
@@ -218,7 +222,7 @@ def test_each_refusal_of_the_cluster_is_a_reason(simulated: Cluster) -> None:
     engine.clean("why")
 
     quota = {"metadata": {"name": "q", "namespace": namespace}, "spec": {"hard": {"pods": "0"}}}
-    simulated.client.create(ResourceQuota.from_dict(quota))
+    simulated.client.create(decoded(ResourceQuota, quota))
     strict = add_namespace(
         simulated, "strict", {"pod-security.kubernetes.io/enforce": "restricted"}
     )

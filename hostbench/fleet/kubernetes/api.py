@@ -6,6 +6,7 @@ Every call of a campaign may be made twice, so one that was lost is made again.
 import contextlib
 import re
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
@@ -65,7 +66,9 @@ class Api:
             self.client = Client(self.config, namespace=namespace)
         except (ConfigError, OSError, ValueError) as error:
             raise ResourceError(f"the cluster's configuration cannot be used: {error}") from None
-        self.namespace = self.client.namespace
+        # An engine has no end of its own.
+        weakref.finalize(self, self.client.close)
+        self.namespace = str(self.client.namespace)
         self._patience = Patience()
 
     def call(self, what: Callable[[Client], Result]) -> Result:

@@ -19,8 +19,9 @@ from hostbench.fleet.node import read_message
 
 # Effects that keep a new pod off a node.
 REPELLING = frozenset({"NoSchedule", "NoExecute"})
-# Events that only repeat what another one says in full.
+# Events that only repeat what another one, or the Job's condition, says in full.
 _ECHO = re.compile(r"Error: |Back-off ")
+_CONDITIONS = frozenset({"BackoffLimitExceeded", "DeadlineExceeded"})
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def event_facts(event: Event, campaign: str) -> EventFacts | None:
     job = name.rpartition("-")[0] if about.kind == "Pod" else name
     if not name.startswith(f"{campaign}-") or about.kind not in {"Pod", "Job"} or not text:
         return None
-    if _ECHO.match(text):
+    if _ECHO.match(text) or event.reason in _CONDITIONS:
         return None
     if event.reason == "FailedScheduling":
         text = scheduler_words(text)
