@@ -13,6 +13,7 @@ from hostbench.report.content import (
     CurveChart,
     ForestChart,
     HistoryChart,
+    MatrixChart,
     Report,
     Share,
     SpreadChart,
@@ -46,6 +47,14 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("dot", "a job"),
         ("level", "median between changes"),
         ("place", "first job after a change"),
+    ),
+    MatrixChart: (
+        ("cell-0", "as good as others"),
+        ("cell-1", "3 % worse or more"),
+        ("cell-2", "10 %"),
+        ("cell-3", "20 %"),
+        ("cell-4", "30 %"),
+        ("unmeasured", "not measured"),
     ),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
