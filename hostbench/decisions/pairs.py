@@ -46,8 +46,13 @@ SUSPECT = 0.05
 # One of ten links of a tournament is measured again: a link that is a tenth slower hides among them
 # when single measurements vary by 5 %.
 LINK_SUSPECT = 0.10
-RETESTS = 8
+RETESTS = 12
+# A host that was measured less often is at most suspect: real noise has long tails.
+MEASURED_LEAST = 12
 LINK_RETESTS = 2
+# Measured so often, a host that is still only suspect is left alone; an uplink, if all hosts of its
+# rack were measured half as often.
+HOST_MEASURED_MOST = 32
 # Measured so often, a link that is still only suspect is left alone.
 LINK_MEASURED_MOST = 10
 # Below this many hosts of a rack, a slow host and a slow uplink look alike.
@@ -226,25 +231,36 @@ class PairFit:
 
     def host_chances(self) -> dict[str, float]:
         """Return how often chance alone makes a sound host look so bad, by host."""
-        spread = self.host_spread()
+        spread, middles = self.host_spread(), self._middles()
         return {
-            host: self._chance(effect.value, spread, self.host_variance(host))
+            host: self._chance(
+                effect.value, spread, self.host_variance(host) + middles[self.racks.get(host)]
+            )
             for host, effect in self.hosts.items()
+        }
+
+    def _middles(self) -> dict[str | None, float]:
+        """Return the variance of the middle host of each rack."""
+        spread = self.host_spread()
+        own: defaultdict[str | None, list[float]] = defaultdict(list)
+        for host in self.hosts:
+            own[self.racks.get(host)].append(spread + self.host_variance(host))
+        return {
+            rack: MEDIAN_VARIANCE * statistics.fmean(some) / len(some)
+            for rack, some in own.items()
         }
 
     def uplink_chances(self) -> dict[str, float]:
         """Return the same for the uplinks of the racks. Sound racks are taken to differ as sound
         hosts do."""
-        spread = self.host_spread()
-        own: defaultdict[str, list[float]] = defaultdict(list)
-        for host in self.hosts:
-            if (rack := self.racks.get(host)) is not None:
-                own[rack].append(spread + self.host_variance(host))
-        middles = {r: MEDIAN_VARIANCE * statistics.fmean(v) / len(v) for r, v in own.items()}
-        between = MEDIAN_VARIANCE * statistics.fmean(middles.values()) / len(middles) if own else 0
+        spread, middles = self.host_spread(), self._middles()
+        effects = self.uplinks()
+        if not effects:
+            return {}
+        of_middle = MEDIAN_VARIANCE * statistics.fmean(middles[r] for r in effects) / len(effects)
         return {
-            rack: self._chance(effect, spread, middles[rack] + between)
-            for rack, effect in self.uplinks().items()
+            rack: self._chance(effect, spread, middles[rack] + of_middle)
+            for rack, effect in effects.items()
         }
 
     def uplinks(self) -> dict[str, float]:
@@ -464,7 +480,7 @@ def _decided(
     word = {"word": PairWord.SLOW}
     return (
         tuple(
-            one.model_copy(update=word) if bad else one
+            one.model_copy(update=word) if bad and one.measured >= MEASURED_LEAST else one
             for one, bad in zip(hosts, slow, strict=False)
         ),
         tuple(
@@ -491,9 +507,19 @@ def _next_rounds(
     sound = {one.host for one in hosts if one.word is PairWord.AS_EXPECTED}
     doubtful = {one.rack for one in uplinks if one.word is not PairWord.AS_EXPECTED}
     good = {host for host in sound if racks.get(host) not in doubtful} or sound
+    sizes = Counter(one.rack for one in hosts)
     suspects = Suspects(
-        hosts=tuple(one.host for one in hosts if one.word is PairWord.SUSPECT),
-        uplinks=tuple(one.rack for one in uplinks if one.word is PairWord.SUSPECT),
+        hosts=tuple(
+            one.host
+            for one in hosts
+            if one.word is PairWord.SUSPECT and one.measured < HOST_MEASURED_MOST
+        ),
+        uplinks=tuple(
+            one.rack
+            for one in uplinks
+            if one.word is PairWord.SUSPECT
+            and one.measured < HOST_MEASURED_MOST * sizes[one.rack] / 2
+        ),
     )
     if suspects:
         own = {host for host in sound if racks.get(host) in suspects.uplinks}
