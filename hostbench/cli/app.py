@@ -15,6 +15,7 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.cli.ab import settings
 from hostbench.cli.baseline import baseline
 from hostbench.cli.decisions import decisions
+from hostbench.cli.fleet import fleet
 from hostbench.cli.history import histories
 from hostbench.cli.options import (
     EPILOG,
@@ -332,6 +333,7 @@ app.add_typer(decisions)
 app.add_typer(settings)
 app.add_typer(baseline)
 app.add_typer(histories)
+app.add_typer(fleet)
 app.add_typer(stack)
 
 

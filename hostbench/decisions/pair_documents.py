@@ -1,5 +1,6 @@
 """The measurements between hosts in result documents, and the racks that hosts are in."""
 
+import bisect
 import fnmatch
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,7 +80,9 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
     )
 
 
-def racks_of(given: Iterable[str], nodes: Sequence[str], *, missing: bool = False) -> dict[str, str]:
+def racks_of(
+    given: Iterable[str], nodes: Sequence[str], *, missing: bool = False
+) -> dict[str, str]:
     """Return the rack of each node, from texts such as `r1=node1,node2` or `r1=node-a*`.
 
     `missing`: nodes that are not there are left out, as long as a rack has one. Raise UsageError.
@@ -194,11 +197,7 @@ def _ends(document: ResultDocument, names: Mapping[str, str]) -> tuple[str, str]
 
 def _alone(pairs: Sequence[ResultDocument], case: str) -> set[str]:
     """Return the jobs whose case was measured while no other pair was, by the hosts' clocks."""
-    spans = {
-        one.job.id: span
-        for one in pairs
-        if (span := _span(one.cases)) is not None
-    }
+    spans = {one.job.id: span for one in pairs if (span := _span(one.cases)) is not None}
     changes = sorted(
         [(start, 1) for start, _ in spans.values()] + [(stop, -1) for _, stop in spans.values()]
     )
@@ -222,8 +221,6 @@ def _alone(pairs: Sequence[ResultDocument], case: str) -> set[str]:
 
 def _up_to(at: float, times: Sequence[float], shared: Sequence[float]) -> float:
     """Return how long two or more pairs were measured up to this time."""
-    import bisect
-
     after = bisect.bisect_left(times, at)
     if after >= len(times):
         return shared[-1]

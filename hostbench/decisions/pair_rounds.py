@@ -50,7 +50,7 @@ def pairs_of(nodes: int) -> int:
 
 
 def link(pair: Pair) -> Pair:
-    """Return the pair without its direction."""
+    """Return the pair without its direction: the lower name first."""
     a, b = pair
     return (a, b) if a <= b else (b, a)
 
@@ -83,7 +83,6 @@ def retests(
     """
     rng = random.Random(seed)  # noqa: S311
     met = Counter(met)
-    wanted: list[str | Pair | None] = []
     left: Counter[tuple[str, str | Pair]] = Counter()
     for host in suspects.hosts:
         left["host", host] = repeats
@@ -98,7 +97,9 @@ def retests(
         busy: set[str] = set()
         taken: list[Pair] = []
         for kind, what in sorted(left, key=lambda need: (-left[need], rng.random())):
-            pair = _retest(kind, what, [h for h in free if h not in busy], busy, suspects, racks, met)
+            pair = _retest(
+                kind, what, [h for h in free if h not in busy], busy, suspects, racks, met
+            )
             if pair is None:
                 continue
             busy.update(pair)
@@ -138,9 +139,7 @@ def _retest(
     outside = [one for one in free if racks.get(one) not in (what, *suspects.uplinks)]
     if not inside or not outside:
         return None
-    return min(
-        ((inside[0], one) for one in outside), key=lambda pair: met[link(pair)]
-    )
+    return min(((inside[0], one) for one in outside), key=lambda pair: met[link(pair)])
 
 
 def _rounds(places: Sequence[str | None]) -> Iterator[Round]:

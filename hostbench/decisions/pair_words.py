@@ -125,8 +125,8 @@ def error_sentence(matrix: PairMatrix) -> str:
     """Return how often the word slow is wrong."""
     rate = percent(matrix.error_rate)
     return (
-        f"Where all is sound, at most {rate} of campaigns call any host or uplink slow, and as many "
-        "any link. Suspect decides nothing: about one of twenty sound hosts is."
+        f"Where all is sound, at most {rate} of campaigns call any host or uplink slow, and as "
+        "many any link. Suspect decides nothing: about one of twenty sound hosts is."
     )
 
 
@@ -135,8 +135,8 @@ def at_once_sentence(one: AtOnce) -> str:
     where = "Across racks" if one.across else "Within a rack, or where no racks are known"
     low, high = relative(one.low).removesuffix(" %"), relative(one.high)
     return (
-        f"{where}, pairs that are measured at the same time as others reach {percent(one.ratio)} of "
-        f"what they reach alone (95 % interval of the difference: {low} to {high}; "
+        f"{where}, pairs that are measured at the same time as others reach {percent(one.ratio)} "
+        f"of what they reach alone (95 % interval of the difference: {low} to {high}; "
         f"{one.together} and {plural(one.alone, 'measurement')})."
     )
 

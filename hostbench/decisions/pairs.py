@@ -9,10 +9,12 @@ taken for each other, and pairs within a rack tell a slow uplink from a rack of 
 The fit is Huber's: by medians first, then by weighted means, one effect after the other until none
 changes. Single measurements that are far off have little weight.
 
-Words have error rates. A host is slow if chance makes a sound host look so bad too seldom, all hosts
-and uplinks together (Holm's procedure). Sound hosts differ, too: their spread is part of what chance
-explains. Links are judged by their residuals. How unusual a residual is, is its rank among all of
-them, which holds for any noise; the ranks of repeated measurements are combined by Fisher's method.
+Words have error rates. A host or an uplink is slow if chance does not explain its effect, all
+hosts and uplinks together (Holm's procedure). Sound hosts differ, too: their spread is part of what
+chance explains. Suspects are measured again, a fixed number of times, and all their measurements
+count: so a suspect that was unlucky comes back to the others, and the rate holds. Links are judged
+by their residuals. The rank of a residual among all of them shows how unusual it is, whatever the
+noise is like; Fisher's method combines the ranks of repeated measurements.
 """
 
 import bisect
@@ -24,6 +26,7 @@ from dataclasses import dataclass, field
 
 from hostbench.base.units import plural
 from hostbench.decisions.pair_rounds import Pair, Suspects, link, pairs_of, retests
+from hostbench.decisions.population import DEVIATION_LEAST
 from hostbench.decisions.tolerance import holm
 from hostbench.judge.statistics import NORMAL, student_below
 from hostbench.model.pairs import (
@@ -41,11 +44,8 @@ from hostbench.model.table import Direction
 ERROR_RATE = 0.05
 # A campaign is judged after its matchings, and again after each of two series of retests.
 LOOKS = 3
-# A host is suspect where one of so many sound ones looks so bad, each by itself.
+# A host, an uplink or a link is suspect if so many sound ones look so bad, each by itself.
 SUSPECT = 0.05
-# One of ten links of a tournament is measured again: a link that is a tenth slower hides among them
-# when single measurements vary by 5 %.
-LINK_SUSPECT = 0.10
 RETESTS = 12
 # A host that was measured less often is at most suspect: real noise has long tails.
 MEASURED_LEAST = 12
@@ -189,17 +189,18 @@ class PairFit:
                     effect.value -= middle
 
     def _weights(self) -> list[float]:
-        most = HUBER * max(self._scale(), 1e-9)
+        most = HUBER * self._scale()
         return [1.0 if abs(one) <= most else most / abs(one) for one in self.residuals]
 
     def _scale(self) -> float:
         middle = statistics.median(map(abs, self.residuals))
-        return MAD_SCALE * middle * math.sqrt(len(self.residuals) / max(1, self.degrees))
+        scale = MAD_SCALE * middle * math.sqrt(len(self.residuals) / max(1, self.degrees))
+        return max(DEVIATION_LEAST, scale)
 
     def _noise(self) -> tuple[float, float]:
         """Return the standard deviation of the noise, and that of a measurement as the fit weighs
         it (Huber, Robust Statistics, 7.6)."""
-        scale = max(self._scale(), 1e-9)
+        scale = self._scale()
         most = HUBER * scale
         clipped = math.fsum(min(abs(one), most) ** 2 for one in self.residuals)
         kept = sum(abs(one) <= most for one in self.residuals) / len(self.residuals)
@@ -246,8 +247,7 @@ class PairFit:
         for host in self.hosts:
             own[self.racks.get(host)].append(spread + self.host_variance(host))
         return {
-            rack: MEDIAN_VARIANCE * statistics.fmean(some) / len(some)
-            for rack, some in own.items()
+            rack: MEDIAN_VARIANCE * statistics.fmean(some) / len(some) for rack, some in own.items()
         }
 
     def uplink_chances(self) -> dict[str, float]:
@@ -425,7 +425,7 @@ def _hosts(fit: PairFit, racks: Mapping[str, str], *, known: bool) -> Iterator[H
             ratio=math.exp(effect.value),
             measured=len(effect.at),
             chance=chances.get(host),
-            word=_word(chances.get(host), SUSPECT),
+            word=_word(chances.get(host)),
         )
 
 
@@ -437,16 +437,14 @@ def _uplinks(fit: PairFit, *, known: bool) -> Iterator[Uplink]:
             ratio=math.exp(effect),
             measured=len(fit.out[rack].at),
             chance=chances.get(rack),
-            word=(word := _word(chances.get(rack), SUSPECT)),
+            word=(word := _word(chances.get(rack))),
             inside_ratio=math.exp(inside[rack]) if rack in inside else None,
             # A slow uplink leaves pairs within as they are; slow hosts are slow twice there.
             whole_rack=word is PairWord.SUSPECT and inside.get(rack, 0.0) < effect,
         )
 
 
-def _links(
-    fit: PairFit, measurements: Sequence[Measurement], *, known: bool
-) -> Iterator[Link]:
+def _links(fit: PairFit, measurements: Sequence[Measurement], *, known: bool) -> Iterator[Link]:
     chances, residuals = fit.link_chances() if known else {}, fit.link_residuals()
     values: defaultdict[Pair, list[float]] = defaultdict(list)
     for one in measurements:
@@ -461,14 +459,14 @@ def _links(
             ratio=math.exp(residuals[pair]),
             measured=len(values[pair]),
             chance=chances.get(pair),
-            word=PairWord.SLOW if is_slow and known else _word(chances.get(pair), LINK_SUSPECT),
+            word=PairWord.SLOW if is_slow and known else _word(chances.get(pair)),
         )
 
 
-def _word(chance: float | None, suspect: float) -> PairWord:
+def _word(chance: float | None) -> PairWord:
     if chance is None:
         return PairWord.UNKNOWN
-    return PairWord.SUSPECT if chance <= suspect else PairWord.AS_EXPECTED
+    return PairWord.SUSPECT if chance <= SUSPECT else PairWord.AS_EXPECTED
 
 
 def _decided(

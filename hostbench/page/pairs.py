@@ -149,9 +149,11 @@ def _chart(matrix: PairMatrix) -> Chart:
     for a, b, ratio in _ratios(matrix):
         if a in place and b in place:
             cells[place[a], place[b]] = cells[place[b], place[a]] = ratio
-    some = f" Of {len(matrix.hosts)} hosts the {len(hosts)} slowest." if len(hosts) < len(
-        matrix.hosts
-    ) else ""
+    some = (
+        f" Of {len(matrix.hosts)} hosts the {len(hosts)} slowest."
+        if len(hosts) < len(matrix.hosts)
+        else ""
+    )
     return Chart(
         title="Pairs of hosts beside the middle of all pairs",
         description=(

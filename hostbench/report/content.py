@@ -296,9 +296,7 @@ class MatrixChart:
     stands_out: frozenset[int] = frozenset()
 
 
-Drawing = (
-    BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart | MatrixChart
-)
+Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart | MatrixChart
 
 
 # ---- blocks ----
