@@ -46,7 +46,7 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
     pairs = [one for one in documents if one.far_host is not None]
     if not pairs:
         raise UsageError(
-            f"none of the {plural(len(documents), 'document')} is of a job between two hosts; "
+            f"{plural(len(documents), 'document')}, and none of a job between two hosts; "
             "measure pairs with hostbench run --far-host, or with jobs of two hosts"
         )
     chosen = _chosen_case(pairs, case)
