@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.base.units import human, percent, plural
+from hostbench.base.units import bound, human, percent, plural
 from hostbench.decisions.words import relative
 from hostbench.model.pairs import AtOnce, HostNetwork, Judged, Link, PairMatrix, PairWord, Uplink
 
-NAMED_MOST = 5
+# Smaller chances rest on the tails of the noise, which a few hundred measurements do not show.
+CHANCE_LEAST = 0.001
 
 
 def named(one: Judged) -> str:
@@ -51,12 +52,13 @@ def _counts(matrix: PairMatrix, word: PairWord, *, links: bool = True) -> str:
         *([("link", matrix.links)] if links else []),
     ]
     counts = [(noun, sum(one.word is word for one in kind)) for noun, kind in kinds]
-    return " and ".join(plural(count, noun) for noun, count in counts if count)
+    *most, last = [plural(count, noun) for noun, count in counts if count] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def evidence(one: Judged) -> str:
     """Return how far off it is, and how surely."""
-    chance = "" if one.chance is None else f", by chance in {_odds(one.chance)}"
+    chance = "" if one.chance is None else f"; by chance: {_odds(one.chance)}"
     beside = {
         HostNetwork: "beside the other hosts" + (" of its rack" if _rack(one) else ""),
         Uplink: "beside the other racks",
@@ -70,9 +72,8 @@ def _rack(one: Judged) -> str | None:
 
 
 def _odds(chance: float) -> str:
-    if chance >= 0.001:
-        return f"{chance * 100:.2g} % of sound ones"
-    return "less than 0.1 % of sound ones"
+    """Return how many sound ones look so bad."""
+    return f"{chance * 100:.2g} %" if chance >= CHANCE_LEAST else f"below {bound(CHANCE_LEAST)}"
 
 
 def rack_sentences(matrix: PairMatrix) -> Iterator[str]:
@@ -123,7 +124,7 @@ def coverage_sentence(matrix: PairMatrix) -> str:
 
 def error_sentence(matrix: PairMatrix) -> str:
     """Return how often the word slow is wrong."""
-    rate = percent(matrix.error_rate)
+    rate = bound(matrix.error_rate)
     return (
         f"Where all is sound, at most {rate} of campaigns call any host or uplink slow, and as "
         "many any link. Suspect decides nothing: about one of twenty sound hosts is."

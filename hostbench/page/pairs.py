@@ -94,7 +94,7 @@ def _facts(matrix: PairMatrix) -> Iterator[tuple[str, str]]:
 def _blocks(matrix: PairMatrix) -> Iterator[Block]:
     found = [*conspicuous(matrix, PairWord.SLOW), *_suspects(matrix)]
     if found:
-        yield _table("Slow first, then suspect", found, matrix)
+        yield _table("What is slow, then what is suspect", found, matrix)
     sentences = (*rack_sentences(matrix), *map(at_once_sentence, matrix.at_once))
     if sentences:
         yield Bullets(sentences)
@@ -155,11 +155,11 @@ def _chart(matrix: PairMatrix) -> Chart:
         else ""
     )
     return Chart(
-        title="Pairs of hosts beside the middle of all pairs",
+        title="Pairs of hosts beside sound pairs",
         description=(
             "A slow host is a line across and down, a slow uplink a band that leaves out the rack "
-            f"itself, a slow link one cell and its mirror image. Middle: "
-            f"{human(matrix.value, matrix.unit)}.{some}"
+            f"itself, a slow link one cell and its mirror image. The middle "
+            f"of sound pairs: {_middle_words(matrix)}.{some}"
         ),
         drawing=MatrixChart(
             labels=tuple(one.host for one in hosts),
@@ -178,17 +178,40 @@ def _drawn_hosts(hosts: Sequence[HostNetwork]) -> list[HostNetwork]:
     return sorted(chosen, key=lambda one: (one.rack is None, one.rack or "", one.host))
 
 
-def _ratios(matrix: PairMatrix) -> Iterator[tuple[str, str, float]]:
-    """Yield each link and how good it is beside the median of its kind: pairs within racks, or
-    across them."""
+def _middles(matrix: PairMatrix) -> dict[bool, float]:
+    """Return the median of the links within racks (True) and across them, of hosts and racks that
+    are as expected where there are such links."""
     rack = {one.host: one.rack for one in matrix.hosts}
-    values: defaultdict[bool, list[float]] = defaultdict(list)
+    bad = {one.host for one in matrix.hosts if one.word is not PairWord.AS_EXPECTED}
+    slow = {one.rack for one in matrix.uplinks if one.word is not PairWord.AS_EXPECTED}
+    every: defaultdict[bool, list[float]] = defaultdict(list)
+    sound: defaultdict[bool, list[float]] = defaultdict(list)
     for one in matrix.links:
-        values[rack[one.a] == rack[one.b]].append(one.value)
-    middles = {kind: statistics.median(some) for kind, some in values.items()}
+        within = rack[one.a] == rack[one.b]
+        every[within].append(one.value)
+        if not bad.intersection((one.a, one.b)) and not slow.intersection(
+            (rack[one.a], rack[one.b])
+        ):
+            sound[within].append(one.value)
+    return {within: statistics.median(sound[within] or some) for within, some in every.items()}
+
+
+def _ratios(matrix: PairMatrix) -> Iterator[tuple[str, str, float]]:
+    """Yield each link and how good it is beside the middle of its kind."""
+    rack, middles = {one.host: one.rack for one in matrix.hosts}, _middles(matrix)
     for one in matrix.links:
         ratio = one.value / middles[rack[one.a] == rack[one.b]]
         yield one.a, one.b, ratio if matrix.direction == "higher" else 1 / ratio
+
+
+def _middle_words(matrix: PairMatrix) -> str:
+    middles = _middles(matrix)
+    if not matrix.uplinks or len(middles) < 2:
+        return human(statistics.median(middles.values()), matrix.unit)
+    return (
+        f"{human(middles[False], matrix.unit)} between racks, "
+        f"{human(middles[True], matrix.unit)} within them"
+    )
 
 
 def _uplinks(matrix: PairMatrix) -> Table:

@@ -283,7 +283,7 @@ MATRIX_STEPS = (0.97, 0.9, 0.8, 0.7)
 
 @dataclass(frozen=True)
 class MatrixChart:
-    """How good pairs are beside the middle of all pairs.
+    """How good pairs are beside sound ones.
 
     `cells` has a ratio by row and column; a pair that is missing was not measured. Rows and columns
     have the same labels. `groups` are titles and numbers of consecutive rows that belong together.

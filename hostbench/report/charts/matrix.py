@@ -1,4 +1,4 @@
-"""How good pairs of hosts are beside the middle of all: a heat map."""
+"""How good pairs of hosts are beside sound ones: a heat map."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
