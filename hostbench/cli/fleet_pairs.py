@@ -155,8 +155,7 @@ def pairs(
     code 0: none is slow. 20: one is slow. 21: suspect, or too little was measured.
     """
     from hostbench.decisions.documents import documents_of
-    from hostbench.decisions.pair_documents import measured_pairs, racks_of
-    from hostbench.decisions.pairs import pair_matrix
+    from hostbench.decisions.pair_documents import matrix_of
     from hostbench.results.ids import results_directory
     from hostbench.results.output import check_output
 
@@ -164,15 +163,7 @@ def pairs(
     if html is not None:
         check_output(HTML, PAGE, html, EXAMPLE)
     given = documents_of(documents, results_directory(results))
-    found = measured_pairs(_of_campaigns(given, campaign or ()), case)
-    matrix = pair_matrix(
-        found.measurements,
-        racks_of(rack or (), found.hosts, missing=True),
-        title=found.title,
-        unit=found.unit,
-        direction=found.direction,
-        left_out=found.left_out,
-    )
+    matrix = matrix_of(_of_campaigns(given, campaign or ()), rack or (), case)
     if html is not None:
         _write_page(matrix, html)
     if as_json:

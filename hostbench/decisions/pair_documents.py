@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.units import plural
-from hostbench.decisions.pairs import Measurement
+from hostbench.decisions.pairs import Measurement, pair_matrix
+from hostbench.model.pairs import PairMatrix
 from hostbench.model.registry import subsystems
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
 from hostbench.model.table import Direction
@@ -33,6 +34,21 @@ class MeasuredPairs:
     def hosts(self) -> tuple[str, ...]:
         """The hosts that were measured, in order."""
         return tuple(sorted({host for one in self.measurements for host in (one.near, one.far)}))
+
+
+def matrix_of(
+    documents: Sequence[ResultDocument], racks: Iterable[str] = (), case: str | None = None
+) -> PairMatrix:
+    """Judge the network between the hosts of these documents; see measured_pairs and racks_of."""
+    found = measured_pairs(documents, case)
+    return pair_matrix(
+        found.measurements,
+        racks_of(racks, found.hosts, missing=True),
+        title=found.title,
+        unit=found.unit,
+        direction=found.direction,
+        left_out=found.left_out,
+    )
 
 
 def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None) -> MeasuredPairs:

@@ -19,7 +19,7 @@ from hostbench.decisions.pair_words import (
     round_words,
 )
 from hostbench.decisions.words import DASH, relative
-from hostbench.model.pairs import HostNetwork, Judged, PairMatrix, PairWord
+from hostbench.model.pairs import HostNetwork, Judged, Link, PairMatrix, PairWord
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -105,10 +105,10 @@ def _blocks(matrix: PairMatrix) -> Iterator[Block]:
 
 
 def _suspects(matrix: PairMatrix) -> list[Judged]:
-    """Return the suspects; of links the worst few, as one of ten sound links is suspect."""
+    """Return the suspects; of links the worst few, as one of twenty sound links is suspect."""
     found = conspicuous(matrix, PairWord.SUSPECT)
-    links = [one for one in found if one in matrix.links]
-    return [one for one in found if one not in matrix.links] + links[:LINKS_SHOWN]
+    links = [one for one in found if isinstance(one, Link)]
+    return [one for one in found if not isinstance(one, Link)] + links[:LINKS_SHOWN]
 
 
 def _more(matrix: PairMatrix) -> Iterator[Section]:
