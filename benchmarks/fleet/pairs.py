@@ -207,7 +207,7 @@ def _row(network: Network, matrix: PairMatrix, measurements: int) -> dict[str, o
         "uplinks_found": len(uplinks & set(network.uplinks)),
         "links": len(network.links),
         "links_found": len(links & set(network.links)),
-        "wrong": sum(len(found - real) for found, real in pairs),  # type: ignore[operator]
+        "wrong": sum(len(found - real) for found, real in pairs),
         "measurements": measurements,
         "share": f"{measurements / pairs_of(len(network.nodes)):.4f}",
     }

@@ -17,6 +17,7 @@ from hostbench.decisions.pair_words import (
     next_sentence,
     rack_sentences,
     round_words,
+    suspect_links_sentence,
 )
 from hostbench.decisions.words import relative
 from hostbench.model.pairs import Judged, PairMatrix, PairWord
@@ -27,33 +28,34 @@ STYLES = {
     PairWord.UNKNOWN: "dim",
     PairWord.AS_EXPECTED: "",
 }
-# One of twenty sound links is suspect, so there are many.
-ROWS_SHOWN, ROUNDS_SHOWN = 20, 4
+ROWS_SHOWN, ROUNDS_SHOWN = 40, 4
 
 
 def show_pairs(matrix: PairMatrix, stream: TextIO) -> None:
     """Print the result, what is slow and suspect, how sure that is, and what to measure next."""
     console = console_for(stream)
-    slow = conspicuous(matrix, PairWord.SLOW)
-    console.print(headline(matrix), style=STYLES[PairWord.SLOW] if slow else "")
+    found = conspicuous(matrix)
+    style = STYLES[found[0].word] if found else ""
+    console.print(headline(matrix), style=style)
     console.print(base_sentence(matrix))
-    found = [*slow, *conspicuous(matrix, PairWord.SUSPECT)]
     if found:
         console.print(_table(found[:ROWS_SHOWN]))
-        if (more := len(found) - ROWS_SHOWN) > 0:
-            console.print(f"and {more} more that are suspect: --json")
+    if (more := len(found) - ROWS_SHOWN) > 0:
+        console.print(f"and {more} more: --json")
     for sentence in (
         *rack_sentences(matrix),
         *map(at_once_sentence, matrix.at_once),
+        suspect_links_sentence(matrix),
         coverage_sentence(matrix),
         error_sentence(matrix),
     ):
-        console.print(sentence)
+        if sentence is not None:
+            console.print(sentence)
     for left_out in matrix.left_out:
         console.print(f"not used: {left_out}")
-    sentence = next_sentence(matrix)
-    if sentence is not None:
-        console.print(sentence)
+    what_next = next_sentence(matrix)
+    if what_next is not None:
+        console.print(what_next)
         for number, one in enumerate(matrix.next_rounds[:ROUNDS_SHOWN], start=1):
             console.print(f"round {number}: {round_words(one.pairs)}")
         if (more := len(matrix.next_rounds) - ROUNDS_SHOWN) > 0:

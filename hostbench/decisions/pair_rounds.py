@@ -7,7 +7,7 @@ move on by one place a round, and hosts at opposite places meet.
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 Pair = tuple[str, str]
@@ -117,7 +117,7 @@ def _retest(
     kind: str,
     what: "str | Pair",
     free: Sequence[str],
-    busy: Collection[str],
+    busy: Set[str],
     suspects: Suspects,
     racks: Mapping[str, str],
     met: Counter[Pair],
@@ -125,7 +125,7 @@ def _retest(
     """Return a pair that measures this suspect once more, of hosts that are free; None: there is
     none in this round."""
     if isinstance(what, tuple):
-        return None if busy.intersection(what) else what
+        return what if busy.isdisjoint(what) else None
     if kind == "host":
         if what in busy:
             return None

@@ -20,15 +20,33 @@ def named(one: Judged) -> str:
     return f"link {one.a} – {one.b}"
 
 
-def conspicuous(matrix: PairMatrix, word: PairWord) -> list[Judged]:
-    """Return the uplinks, hosts and links with this word, in this order, the worst first: an
-    uplink slows down a whole rack."""
+def conspicuous(matrix: PairMatrix) -> list[Judged]:
+    """Return what is slow, then the suspect hosts and uplinks; of each first the uplinks, which
+    slow down a whole rack, and the worst first. Suspect links are left out: one of twenty sound
+    ones is."""
+    kinds: list[tuple[PairWord, Sequence[Judged]]] = [
+        (PairWord.SLOW, matrix.uplinks),
+        (PairWord.SLOW, matrix.hosts),
+        (PairWord.SLOW, matrix.links),
+        (PairWord.SUSPECT, matrix.uplinks),
+        (PairWord.SUSPECT, matrix.hosts),
+    ]
     return [
         one
-        for kind in (matrix.uplinks, matrix.hosts, matrix.links)
+        for word, kind in kinds
         for one in sorted(kind, key=lambda judged: judged.ratio)
         if one.word is word
     ]
+
+
+def suspect_links_sentence(matrix: PairMatrix) -> str | None:
+    """Return how many links are suspect."""
+    count = sum(one.word is PairWord.SUSPECT for one in matrix.links)
+    if not count:
+        return None
+    return (
+        f"{plural(count, 'link')} of {len(matrix.links)} suspect; of sound ones one of twenty is."
+    )
 
 
 def headline(matrix: PairMatrix) -> str:
@@ -127,7 +145,7 @@ def error_sentence(matrix: PairMatrix) -> str:
     rate = bound(matrix.error_rate)
     return (
         f"Where all is sound, at most {rate} of campaigns call any host or uplink slow, and as "
-        "many any link. Suspect decides nothing: about one of twenty sound hosts is."
+        "many any link. Suspect decides nothing: one of twenty sound ones is suspect."
     )
 
 

@@ -17,9 +17,10 @@ from hostbench.decisions.pair_words import (
     next_sentence,
     rack_sentences,
     round_words,
+    suspect_links_sentence,
 )
 from hostbench.decisions.words import DASH, relative
-from hostbench.model.pairs import HostNetwork, Judged, Link, PairMatrix, PairWord
+from hostbench.model.pairs import HostNetwork, Judged, PairMatrix, PairWord
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -41,7 +42,6 @@ from hostbench.report.content import (
 QUESTION = "Is the network between the hosts as it should be?"
 # More hosts have cells that cannot be seen any more.
 HOSTS_DRAWN = 128
-LINKS_SHOWN = 20
 HOSTS_UNFOLDED = 16
 _HOST_COLUMNS = (
     Column("host"),
@@ -72,14 +72,14 @@ def pairs_section(matrix: PairMatrix) -> Section:
 
 
 def _answer(matrix: PairMatrix) -> Answer:
-    slow = conspicuous(matrix, PairWord.SLOW)
-    suspect = [one for one in (*matrix.hosts, *matrix.uplinks) if one.word is PairWord.SUSPECT]
+    found = conspicuous(matrix)
+    slow = [one for one in found if one.word is PairWord.SLOW]
     kind = AnswerKind.GOOD
     if matrix.undecided is not None:
         kind = AnswerKind.OPEN
     elif slow:
         kind = AnswerKind.BAD
-    elif suspect:
+    elif found:
         kind = AnswerKind.DOUBTFUL
     items = tuple((f"{_capital(named(one))}.", evidence(one)) for one in slow)
     return Answer(QUESTION, headline(matrix), kind, items)
@@ -92,23 +92,21 @@ def _facts(matrix: PairMatrix) -> Iterator[tuple[str, str]]:
 
 
 def _blocks(matrix: PairMatrix) -> Iterator[Block]:
-    found = [*conspicuous(matrix, PairWord.SLOW), *_suspects(matrix)]
+    found = conspicuous(matrix)
     if found:
-        yield _table("What is slow, then what is suspect", found, matrix)
-    sentences = (*rack_sentences(matrix), *map(at_once_sentence, matrix.at_once))
+        yield _table("What is slow, then what is suspect", found)
+    links = suspect_links_sentence(matrix)
+    sentences = (
+        *rack_sentences(matrix),
+        *map(at_once_sentence, matrix.at_once),
+        *((links,) if links else ()),
+    )
     if sentences:
         yield Bullets(sentences)
     yield _chart(matrix)
     if matrix.uplinks:
         yield _uplinks(matrix)
     yield _hosts(matrix)
-
-
-def _suspects(matrix: PairMatrix) -> list[Judged]:
-    """Return the suspects; of links the worst few, as one of twenty sound links is suspect."""
-    found = conspicuous(matrix, PairWord.SUSPECT)
-    links = [one for one in found if isinstance(one, Link)]
-    return [one for one in found if not isinstance(one, Link)] + links[:LINKS_SHOWN]
 
 
 def _more(matrix: PairMatrix) -> Iterator[Section]:
@@ -125,7 +123,7 @@ def _more(matrix: PairMatrix) -> Iterator[Section]:
         yield Section("left-out", "What was not used", (items,))
 
 
-def _table(caption: str, found: Sequence[Judged], matrix: PairMatrix) -> Table:
+def _table(caption: str, found: Sequence[Judged]) -> Table:
     rows = tuple(
         (_capital(named(one)), relative(one.ratio), str(one.measured), Mark(one.word))
         for one in found

@@ -50,14 +50,24 @@ def network(**spoilt: float) -> Network:
 
 
 def documents(
-    found: Network, rounds: Iterable[Iterable[Pair]], numbers: Iterator[int], **more: str
+    found: Network,
+    rounds: Iterable[Iterable[Pair]],
+    numbers: Iterator[int],
+    *,
+    cluster: str | None = None,
+    campaign: str = "net-1",
 ) -> Iterator[ResultDocument]:
     """One job for each pair; the pairs of a round at the same time."""
     for at, pairs in enumerate(rounds):
         for near, far in pairs:
-            start_s = at * ROUND_S
             yield document(
-                near, far, found.value(near, far), next(numbers), start_s=start_s, **more
+                near,
+                far,
+                found.value(near, far),
+                next(numbers),
+                start_s=at * ROUND_S,
+                cluster=cluster,
+                campaign=campaign,
             )
 
 
