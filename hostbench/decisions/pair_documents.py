@@ -10,9 +10,9 @@ from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.units import plural
 from hostbench.decisions.pairs import Measurement, pair_matrix
 from hostbench.model.pairs import PairMatrix
-from hostbench.model.registry import subsystems
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
 from hostbench.model.table import Direction
+from hostbench.plan.workloads import FAR_HOST, TARGET
 
 # A pair counts as alone if others were measured during less of its time than this.
 ALONE_MOST = 0.05
@@ -155,12 +155,12 @@ def _check_clusters(documents: Sequence[ResultDocument]) -> None:
 
 def _chosen_case(pairs: Sequence[ResultDocument], title: str | None) -> CaseResult:
     """Return a case of the documents: the one of this title, or the one to judge by default."""
-    between = {name for name, one in subsystems().items() if one.has_far_ends}
     known: dict[str, CaseResult] = {}
     counts: Counter[str] = Counter()
     for document in pairs:
         for one in document.cases:
-            if one.workload.partition(".")[0] in between and _value(one) is not None:
+            # A case with both ends on the near host says nothing of the pair.
+            if one.params.get(TARGET) == FAR_HOST and _value(one) is not None:
                 known.setdefault(one.case, one)
                 counts[one.case] += 1
     if title is not None:

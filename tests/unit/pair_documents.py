@@ -77,9 +77,11 @@ class Network:
 
 @functools.cache
 def whole() -> ResultDocument:
-    """A job between two hosts: a stream and round trips."""
-    cases = tuple(
-        planned_net(name, target="far_host", duration_s=1.0) for name in ("tcp_stream", "tcp_rr")
+    """A job between two hosts: a stream and round trips, and a stream within the near host."""
+    cases = (
+        planned_net("tcp_stream", target="far_host", duration_s=1.0),
+        planned_net("tcp_rr", target="far_host", duration_s=1.0),
+        planned_net("tcp_stream", target="loopback", duration_s=1.0),
     )
     return run_of(cases, random.Random(5))
 
@@ -102,7 +104,7 @@ def document(
 ) -> ResultDocument:
     """The document of a job whose stream had this figure, begun so long after the first one."""
     base = whole()
-    stream, trips = base.cases
+    stream, trips, within = base.cases
 
     def of(case: Any, factor: float) -> Any:
         assert case.figure is not None
@@ -133,7 +135,7 @@ def document(
                     created_unix_s=1.8e9 + start_s,
                     hostname=near,
                 ),
-                "cases": (of(stream, value), of(trips, 40e-6 * USUAL / value)),
+                "cases": (of(within, 4e9), of(stream, value), of(trips, 40e-6 * USUAL / value)),
                 "member": None
                 if cluster is None
                 else CampaignMember(

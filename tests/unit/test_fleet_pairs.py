@@ -214,7 +214,10 @@ def test_what_may_not_be_used_is_counted() -> None:
 def test_the_case_is_the_bandwidth_unless_another_is_named() -> None:
     jobs = list(documents(network(), [[("node000", "node001")]], count()))
     found = measured_pairs(jobs)
-    assert found.title.startswith("net.tcp_stream") and found.unit == "byte/s"
+    assert found.title.startswith("net.tcp_stream far_host") and found.unit == "byte/s"
+    assert found.measurements[0].value < 2e9, "not of the stream within the near host"
+    with pytest.raises(UsageError, match="no case of these documents"):
+        measured_pairs(jobs, "net.tcp_stream loopback duration_s=1.0")
     trips = measured_pairs(jobs, "net.tcp_rr")
     assert trips.unit == "s" and trips.direction == "lower"
 
