@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.cli.fleet_pairs import network
 from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
 from hostbench.cli.options import (
@@ -43,8 +44,9 @@ fleet = typer.Typer(
     help="Measure one suite on many hosts, by the engine that runs them: Kubernetes or Slurm.",
     rich_markup_mode=None,
 )
-fleet.add_typer(qualifying)
 fleet.add_typer(reports)
+fleet.add_typer(network)
+fleet.add_typer(qualifying)
 
 
 class EngineChoice(StrEnum):

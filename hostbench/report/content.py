@@ -4,11 +4,13 @@ All texts are plain: a renderer escapes them. The meaning of a text (a code, a v
 limit) is in its type, and the renderer decides how it looks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
+from hostbench.model.pairs import PairWord
 from hostbench.model.result import Verdict
 
 
@@ -28,10 +30,10 @@ class Strong:
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict with its sign, or the word for a change or for a host; None: the case is not
-    finished. `count`: how many cases or hosts have it."""
+    """A verdict with its sign, or the word for a change, a host or the network between hosts; None:
+    the case is not finished. `count`: how many cases or hosts have it."""
 
-    verdict: Verdict | Word | HostWord | None
+    verdict: Verdict | Word | HostWord | PairWord | None
     count: int | None = None
 
     @property
@@ -298,7 +300,35 @@ class HostsChart:
     rows: tuple[HostsRow, ...]
 
 
-Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart | HostsChart
+# Below each of these ratios a cell has another colour.
+MATRIX_STEPS = (0.97, 0.9, 0.8, 0.7)
+
+
+@dataclass(frozen=True)
+class MatrixChart:
+    """How good pairs are beside sound ones.
+
+    `cells` has a ratio by row and column; a pair that is missing was not measured. Rows and columns
+    have the same labels. `groups` are titles and numbers of consecutive rows that belong together.
+    `stands_out`: the rows that the reader should see first.
+    """
+
+    labels: tuple[str, ...]
+    groups: tuple[tuple[str, int], ...]
+    cells: Mapping[tuple[int, int], float]
+    stands_out: frozenset[int] = frozenset()
+
+
+Drawing = (
+    BarChart
+    | SpreadChart
+    | TimeChart
+    | CurveChart
+    | ForestChart
+    | HistoryChart
+    | HostsChart
+    | MatrixChart
+)
 
 
 # ---- blocks ----

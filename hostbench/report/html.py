@@ -15,6 +15,7 @@ from hostbench.report.content import (
     ForestChart,
     HistoryChart,
     HostsChart,
+    MatrixChart,
     Report,
     Share,
     SpreadChart,
@@ -55,6 +56,14 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("band", "tolerance band"),
         ("limit", "theoretical limit"),
         ("edge", "hosts beyond the axis, and how many"),
+    ),
+    MatrixChart: (
+        ("cell-0", "as good as others"),
+        ("cell-1", "3 % worse or more"),
+        ("cell-2", "10 %"),
+        ("cell-3", "20 %"),
+        ("cell-4", "30 %"),
+        ("unmeasured", "not measured"),
     ),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }

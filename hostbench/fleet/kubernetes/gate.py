@@ -19,6 +19,7 @@ from hostbench.decisions.fleet_words import host_words
 from hostbench.fleet.campaign import NodeStatus
 from hostbench.fleet.kubernetes.api import CHUNK, Api
 from hostbench.fleet.kubernetes.objects import PREFIX, Taint
+from hostbench.fleet.kubernetes.taints import add_taint, remove_taint
 from hostbench.model.baseline import HostWord
 from hostbench.model.fleet import FleetHost
 from hostbench.results.ids import submitted_unix_s
@@ -122,25 +123,20 @@ class Gate:
             # The label comes last: it is what selects nodes that have to be measured again.
             status = {"status": {"conditions": [_condition(found[name], nodes[name])]}}
             client.patch(Node.Status, name, status, patch_type=PatchType.STRATEGIC)
-            patch = self._patch(found[name], nodes[name])
-            client.patch(Node, name, patch, patch_type=PatchType.STRATEGIC)
+            qualified = found[name].answer == "True"
+            if qualified and nodes[name].tainted:
+                remove_taint(client, name, UNQUALIFIED.key)
+            elif not qualified and self._set_taint:
+                add_taint(client, name, UNQUALIFIED)
+            marks = {
+                "labels": {QUALIFIED_LABEL: found[name].answer.lower()},
+                "annotations": (
+                    {SYSTEM_ANNOTATION: json.dumps(nodes[name].system)} if qualified else {}
+                ),
+            }
+            client.patch(Node, name, {"metadata": marks}, patch_type=PatchType.STRATEGIC)
 
         self._api.each(due, put_one)
-
-    def _patch(self, found: Qualification, node: GateNode) -> dict[str, object]:
-        qualified = found.answer == "True"
-        patch: dict[str, object] = {
-            "metadata": {
-                "labels": {QUALIFIED_LABEL: found.answer.lower()},
-                "annotations": {SYSTEM_ANNOTATION: json.dumps(node.system)} if qualified else {},
-            }
-        }
-        if qualified and node.tainted:
-            patch["spec"] = {"taints": [{"$patch": "delete", "key": UNQUALIFIED.key}]}
-        elif not qualified and self._set_taint and not node.tainted:
-            taint = {"key": UNQUALIFIED.key, "effect": UNQUALIFIED.effect}
-            patch["spec"] = {"taints": [taint]}
-        return patch
 
 
 def exit_code(found: Sequence[Qualification]) -> ExitCode:

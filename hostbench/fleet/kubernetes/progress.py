@@ -18,10 +18,9 @@ from hostbench.fleet.kubernetes.objects import (
     campaign_taint,
     node_job,
     result_patch,
-    taint_patch,
-    untaint_patch,
 )
 from hostbench.fleet.kubernetes.states import jobs_by_node, statuses
+from hostbench.fleet.kubernetes.taints import add_taint, remove_taint
 from hostbench.fleet.node import DIGEST
 
 _BEGIN: dict[str, object] = {"spec": {"suspend": False}}
@@ -117,8 +116,14 @@ class Progress:
             if (wanted and free) or (not wanted and own in node.taints):
                 due[name] = wanted
         due = {name: wanted for name, wanted in due.items() if self._tainted.get(name) != wanted}
-        patches = {True: taint_patch(self._campaign.name), False: untaint_patch()}
-        self._api.each(due, lambda client, name: _patch(client, Node, name, patches[due[name]]))
+
+        def put(client: Client, name: str) -> None:
+            if due[name]:
+                add_taint(client, name, own)
+            else:
+                remove_taint(client, name, own.key)
+
+        self._api.each(due, put)
         self._tainted.update(due)
 
 
@@ -126,7 +131,7 @@ def untaint(api: Api, campaign: str, facts: Facts) -> None:
     """Remove a campaign's taint from all nodes."""
     own = campaign_taint(campaign)
     due = [node.name for node in facts.nodes.values() if own in node.taints]
-    api.each(due, lambda client, name: _patch(client, Node, name, untaint_patch()))
+    api.each(due, lambda client, name: remove_taint(client, name, own.key))
 
 
 def _patch(client: Client, resource: Any, name: str, patch: dict[str, object]) -> None:
