@@ -65,6 +65,7 @@ def test_nodes_say_whether_they_may_have_work(
     engine.start(campaign)
     for _ in engine.watch(campaign.name):
         pass
+    simulated.taint("gate-low", "somebody.else/owns")
     options = [f"--namespace={namespace}", f"--report={report(tmp_path / 'fleet.json')}"]
     assert invoke(["fleet", "qualify", "october", *options, "--set-taint"]) == ExitCode.WORSE
     out = capsys.readouterr().out
@@ -75,6 +76,10 @@ def test_nodes_say_whether_they_may_have_work(
     assert "gate-good: True: Measured: campaign october, job 20261126T120000Z-small-0001" in out
     assert gate(simulated, "gate-good") == ("True", "Measured", "true", False)
     assert gate(simulated, "gate-low") == ("False", "Low", "false", True)
+    low = simulated.client.get(Node, "gate-low").spec
+    assert low is not None
+    assert {one.key for one in low.taints or ()} == {UNQUALIFIED.key, "somebody.else/owns"}
+    simulated.untaint("gate-low", "somebody.else/owns")
     assert gate(simulated, "gate-fails") == ("Unknown", "NotMeasured", "unknown", True)
     # Nodes that have to be measured again are a selector away.
     assert set(
@@ -106,7 +111,7 @@ def test_bad_options_are_refused(simulated: Cluster, tmp_path: Path) -> None:
     for options, said in (
         (["--report=x"], "give its NAME"),
         (["october", "--max-age=3"], "leave out NAME"),
-        (["--max-age=0"], "--max-age 0 is not allowed"),
+        (["--max-age=0"], "is not allowed: give more than 0"),
         (["none"], "there is no campaign none"),
         (["none", f"--report={other}"], "is no report of this hostbench version"),
     ):

@@ -6,7 +6,6 @@ from typing import Any
 
 from lightkube import Client
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import Node
 from lightkube.types import PatchType
 
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
