@@ -274,17 +274,6 @@ def _volumes(campaign: str, lock: LockName) -> tuple[list[Volume], list[VolumeMo
     return volumes, mounts
 
 
-def taint_patch(campaign: str) -> dict[str, object]:
-    """Return the strategic merge patch that gives a node the campaign's taint."""
-    taint = campaign_taint(campaign)
-    return {"spec": {"taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect}]}}
-
-
-def untaint_patch() -> dict[str, object]:
-    """Return the patch that takes a campaign's taint from a node."""
-    return {"spec": {"taints": [{"$patch": "delete", "key": CAMPAIGN_LABEL}]}}
-
-
 def result_patch(digest_json: str) -> dict[str, object]:
     """Return the patch that keeps a node's Digest at its Job."""
     return {"metadata": {"annotations": {RESULT_ANNOTATION: digest_json}}}

@@ -2,15 +2,17 @@
 missing, Jobs whose turn it is, results that would go with their pods, taints."""
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
-from lightkube import Client
+from lightkube import ApiError, Client
+from lightkube.models.core_v1 import Taint
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Node
 from lightkube.types import PatchType
 
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
-from hostbench.fleet.kubernetes.api import Api
+from hostbench.fleet.kubernetes.api import Api, status_of
 from hostbench.fleet.kubernetes.facts import Facts, JobFacts
 from hostbench.fleet.kubernetes.nodes import free_resources
 from hostbench.fleet.kubernetes.objects import (
@@ -18,8 +20,6 @@ from hostbench.fleet.kubernetes.objects import (
     campaign_taint,
     node_job,
     result_patch,
-    taint_patch,
-    untaint_patch,
 )
 from hostbench.fleet.kubernetes.states import jobs_by_node, statuses
 from hostbench.fleet.node import DIGEST
@@ -117,8 +117,8 @@ class Progress:
             if (wanted and free) or (not wanted and own in node.taints):
                 due[name] = wanted
         due = {name: wanted for name, wanted in due.items() if self._tainted.get(name) != wanted}
-        patches = {True: taint_patch(self._campaign.name), False: untaint_patch()}
-        self._api.each(due, lambda client, name: _patch(client, Node, name, patches[due[name]]))
+        campaign = self._campaign.name
+        self._api.each(due, lambda client, name: set_taint(client, name, campaign, due[name]))
         self._tainted.update(due)
 
 
@@ -126,7 +126,31 @@ def untaint(api: Api, campaign: str, facts: Facts) -> None:
     """Remove a campaign's taint from all nodes."""
     own = campaign_taint(campaign)
     due = [node.name for node in facts.nodes.values() if own in node.taints]
-    api.each(due, lambda client, name: _patch(client, Node, name, untaint_patch()))
+    api.each(due, lambda client, name: set_taint(client, name, campaign, wanted=False))
+
+
+def set_taint(client: Client, name: str, campaign: str, wanted: bool) -> None:
+    """Give a node the campaign's taint, unless another campaign has it, or take it away.
+
+    The list of a node's taints is written as a whole, so it has to be the one that was read.
+    """
+    own = campaign_taint(campaign)
+    while True:
+        node = client.get(Node, name)
+        taints = (node.spec and node.spec.taints) or []
+        rest = [taint for taint in taints if (taint.key, taint.value) != (own.key, own.value)]
+        if any(taint.key == own.key for taint in rest):
+            return
+        added = [Taint(effect=own.effect, key=own.key, value=own.value)] if wanted else []
+        version = node.metadata.resourceVersion if node.metadata else None
+        patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": [*rest, *added]}}
+        try:
+            client.patch(Node, name, patch, patch_type=PatchType.MERGE)
+        except ApiError as error:
+            if status_of(error) != HTTPStatus.CONFLICT:
+                raise
+        else:
+            return
 
 
 def _patch(client: Client, resource: Any, name: str, patch: dict[str, object]) -> None:
