@@ -104,6 +104,7 @@ def client(cluster: Cluster, tmp_path: Path, *arguments: str) -> "subprocess.Pop
     )
 
 
+@pytest.mark.timeout(240)
 def test_a_campaign_survives_what_happens_to_its_client_and_cluster(
     simulated: Cluster, tmp_path: Path
 ) -> None:
@@ -328,6 +329,8 @@ def test_the_listed_rights_are_enough_and_the_first_missing_one_is_named(
         with contextlib.suppress(HostbenchError):
             assert engine.campaigns() == ()
             break
+    # Taints of others stay as they are.
+    simulated.taint("least-1", "somebody.else/prefers", effect="PreferNoSchedule")
     made = campaign(engine, "least", exclusive=Exclusive.TAINT, at_most=1)
     expected = {"least-1": NodeState.MEASURED, "least-fails": NodeState.FAILED}
     assert states(run(engine, made)) == expected
@@ -335,6 +338,7 @@ def test_the_listed_rights_are_enough_and_the_first_missing_one_is_named(
     engine.cancel("least")
     assert engine.campaigns() == ("least",)
     engine.clean("least")
+    simulated.untaint("least-1", "somebody.else/prefers")
     assert left(simulated, namespace) == []
 
 

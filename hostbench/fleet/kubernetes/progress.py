@@ -120,7 +120,7 @@ class Progress:
             if due[name]:
                 add_taint(client, name, own)
             else:
-                remove_taint(client, name, own.key)
+                remove_taint(client, name, own.key, own.value)
 
         self._api.each(due, put)
         self._tainted.update(due)
@@ -130,7 +130,7 @@ def untaint(api: Api, campaign: str, facts: Facts) -> None:
     """Remove a campaign's taint from all nodes."""
     own = campaign_taint(campaign)
     due = [node.name for node in facts.nodes.values() if own in node.taints]
-    api.each(due, lambda client, name: remove_taint(client, name, own.key))
+    api.each(due, lambda client, name: remove_taint(client, name, own.key, own.value))
 
 
 def _patch(client: Client, resource: Any, name: str, patch: dict[str, object]) -> None:

@@ -19,19 +19,23 @@ TRIES = 10
 
 
 def add_taint(client: Client, node: str, taint: Taint) -> None:
-    """Give a node a taint, in place of the one of the same key and effect. Raise ApiError."""
+    """Give a node a taint, unless it has one of this key. Raise ApiError."""
     added = StoredTaint(key=taint.key, value=taint.value or None, effect=taint.effect)
 
     def change(taints: Sequence[StoredTaint]) -> list[StoredTaint]:
-        others = [one for one in taints if (one.key, one.effect) != (taint.key, taint.effect)]
-        return [*others, added]
+        there = any(one.key == taint.key for one in taints)
+        return [*taints] if there else [*taints, added]
 
     _change(client, node, change)
 
 
-def remove_taint(client: Client, node: str, key: str) -> None:
-    """Take all taints of a key from a node. Raise ApiError."""
-    _change(client, node, lambda taints: [one for one in taints if one.key != key])
+def remove_taint(client: Client, node: str, key: str, value: str | None = None) -> None:
+    """Take the taints of a key, and of this value (None: any), from a node. Raise ApiError."""
+
+    def change(taints: Sequence[StoredTaint]) -> list[StoredTaint]:
+        return [one for one in taints if one.key != key or value not in {None, one.value or ""}]
+
+    _change(client, node, change)
 
 
 def _change(
