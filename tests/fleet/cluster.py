@@ -16,11 +16,20 @@ from typing import Any, Self, TypeVar
 
 import yaml
 from lightkube import Client, KubeConfig
-from lightkube.models.core_v1 import NodeCondition, NodeSpec, NodeStatus, Taint
+from lightkube.models.core_v1 import (
+    DaemonEndpoint,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeSpec,
+    NodeStatus,
+    Taint,
+)
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Node, ServiceAccount
 from lightkube.types import on_error_retry
 
+from tests.fleet.pod_logs import pod_logs
 from tests.patience import PATIENCE_S
 from tests.stack.ports import free_port
 
@@ -73,6 +82,8 @@ class Cluster:
         # Of the pods of real nodes, and as long as a name may be.
         self.bridge = f"hb-{os.getpid()}-{self.port % 1000}"[:15]
         self._has_pod_network = False
+        # What pods of simulated nodes have written, by namespace and name; a test sets it.
+        self.log_of: Callable[[str, str], str] = lambda namespace, pod: ""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = contextlib.ExitStack()
 
@@ -86,6 +97,7 @@ class Cluster:
                 Client(KubeConfig.from_file(self.kubeconfig), trust_env=False)
             )
             self._start_controllers()
+            self._log_port = stack.enter_context(self._pod_logs())
             self._start_kwok()
             # Before it is there no pod is let in.
             self.wait_for(ServiceAccount, lambda accounts: "default" in accounts)
@@ -210,6 +222,10 @@ class Cluster:
             f"--service-account-private-key-file={keys}/accounts.key",
         )  # fmt: skip
         self.start("scheduler", PROGRAMS / "kube-scheduler", *common, *UNTHROTTLED)
+
+    def _pod_logs(self) -> contextlib.AbstractContextManager[int]:
+        keys = self.root / "keys"
+        return pod_logs(keys / "server.pem", keys / "server.key", lambda *pod: self.log_of(*pod))
 
     def _start_kwok(self) -> None:
         stages = self.root / "stages.yaml"
@@ -378,17 +394,19 @@ class Cluster:
         names = list(names)
         has = {**CAPACITY, **(capacity or {})}
         for name in names:
-            self.client.create(
-                Node(
-                    metadata=ObjectMeta(
-                        name=name,
-                        annotations={SIMULATED: "fake"},
-                        labels={"kubernetes.io/hostname": name, **(labels or {})},
-                    ),
-                    spec=NodeSpec(),
-                    status=NodeStatus(capacity=has, allocatable=has),
-                )
+            kubelet = DaemonEndpoint(Port=self._log_port)
+            status = NodeStatus(
+                capacity=has,
+                allocatable=has,
+                addresses=[NodeAddress("127.0.0.1", "InternalIP"), NodeAddress(name, "Hostname")],
+                daemonEndpoints=NodeDaemonEndpoints(kubeletEndpoint=kubelet),
             )
+            metadata = ObjectMeta(
+                name=name,
+                annotations={SIMULATED: "fake"},
+                labels={"kubernetes.io/hostname": name, **(labels or {})},
+            )
+            self.client.create(Node(metadata=metadata, spec=NodeSpec(), status=status))
         self.wait_for_nodes(names)
 
     def wait_for_nodes(self, names: Iterable[str]) -> None:

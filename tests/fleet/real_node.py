@@ -10,6 +10,7 @@ import os
 import select
 import shlex
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -52,6 +53,9 @@ def unable() -> str | None:
         return f"real nodes make control groups, and {CGROUPS} cannot be written"
     if len(os.sched_getaffinity(0)) < 2:
         return "real nodes need two CPUs: each keeps one for all else"
+    spaces = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True)
+    if spaces.returncode != 0:
+        return f"real nodes need namespaces: {spaces.stderr.decode().strip()}"
     return None
 
 

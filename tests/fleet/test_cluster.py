@@ -37,6 +37,16 @@ def test_a_pod_ends_as_its_annotations_say(cluster: Cluster) -> None:
         assert pod.spec is not None and pod.spec.nodeName == f"ends-{code}"
 
 
+def test_a_pod_has_the_log_that_a_test_gives_it(cluster: Cluster) -> None:
+    cluster.add_nodes(["logs"])
+    cluster.client.create(job_on("logs", annotations={EXIT_CODE: "0"}))
+    wait_for_jobs(cluster, ["logs"])
+    pod = name_of(pod_of(cluster, "logs"))
+    cluster.log_of = lambda namespace, pod: f"{namespace}/{pod} says ±1\n"
+    assert cluster.kubectl("logs", pod) == f"default/{pod} says ±1\n"
+    assert list(cluster.client.log(pod)) == [f"default/{pod} says ±1\n"]
+
+
 def test_a_pod_without_an_exit_code_runs_until_it_gets_one(cluster: Cluster) -> None:
     cluster.add_nodes(["runs"])
     cluster.client.create(job_on("runs"))
