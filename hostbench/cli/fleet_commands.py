@@ -79,11 +79,7 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
             f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
             "to go on with it, or choose another --name"
         )
-    if request.nodes is not None and engine.nodes(request.nodes) != campaign.nodes:
-        raise UsageError(
-            f"campaign {name} has other nodes; leave out --nodes to go on with it, or choose "
-            "another --name"
-        )
+    # Its nodes are those of its start: a selector may match others since.
     return campaign
 
 

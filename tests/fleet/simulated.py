@@ -15,6 +15,7 @@ from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
 
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION
 from tests.fleet.cluster import DURATION, EXIT_CODE, MESSAGE, Cluster
+from tests.fleet.decoded import decoded
 
 REASON = "cannot write results: no space left"
 _NODE = f"object.metadata.annotations['{NODE_ANNOTATION}']"
@@ -88,7 +89,8 @@ def simulate(cluster: Cluster, duration: str = "500ms") -> None:
 
 def _tried(cluster: Cluster) -> Mapping[str, str]:
     """Return the annotations that a pod of a campaign would get."""
-    pod = Pod.from_dict(
+    pod = decoded(
+        Pod,
         {
             "metadata": {
                 "name": "tried",
@@ -97,7 +99,7 @@ def _tried(cluster: Cluster) -> Mapping[str, str]:
                 "annotations": {NODE_ANNOTATION: "n"},
             },
             "spec": {"containers": [{"name": "one", "image": "none"}]},
-        }
+        },
     )
     made = cluster.client.create(pod, dry_run=True)
     assert made.metadata is not None

@@ -409,7 +409,7 @@ def test_nodes_are_names_or_a_selector(expression: str, selector: str | None) ->
     from lightkube.core.selector import build_selector
 
     found = label_selector(expression)
-    text = None if found is None else build_selector(found)  # type: ignore[arg-type]
+    text = None if found is None else build_selector(found)
     assert text == selector
 
 
