@@ -16,7 +16,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hostbench.base.units import percent
@@ -276,7 +276,7 @@ class _Judge:
             if len(level.logs) > HOSTS_LEAST
         }
         kinds = {case: subsystem_of(self._cases[case].workload) for case in known}
-        found = {}
+        found: dict[str, float] = {}
         for part, of_headlines in ((HEADLINES_PART, True), (1 - HEADLINES_PART, False)):
             own = {
                 case: v for case, v in known.items() if (case in self._headlines) is of_headlines
@@ -434,7 +434,7 @@ class _Judge:
         self,
         host: Host,
         word: HostWord,
-        figures: "Iterator[FleetFigure] | Sequence[FleetFigure]",
+        figures: Iterable[FleetFigure],
         p: float | None,
     ) -> FleetHost:
         is_off = word in (HostWord.LOW, HostWord.SUSPECT)

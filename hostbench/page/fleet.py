@@ -46,6 +46,7 @@ ITEMS_SHOWN = 5
 HOSTS_SHOWN = 200
 MODELS_SHOWN = 4
 NAMES_SHOWN = 5
+FACTS_SHOWN = 2
 _KINDS = {
     HostWord.LOW: AnswerKind.BAD,
     HostWord.SUSPECT: AnswerKind.DOUBTFUL,
@@ -214,36 +215,39 @@ def _charts(fleet: FleetCheck) -> Iterator[Chart]:
     for host in fleet.hosts:
         for one in host.figures:
             if one.is_headline:
-                rows = values.setdefault(one.case, {})
-                fine, off = rows.setdefault(host.population, ([], []))
+                fine, off = values.setdefault(one.case, {}).setdefault(host.population, ([], []))
                 (off if one.word in (HostWord.LOW, HostWord.SUSPECT) else fine).append(one.value)
     for case in fleet.headlines:
-        if case not in values:
-            continue
-        known = fleet.cases[case]
-        rows = []
-        for number, (fine, off) in sorted(values[case].items()):
-            one = fleet.populations[number]
-            level = one.cases[case]
-            label = plural(one.hosts, "host")
-            if len(fleet.populations) > 1:
-                what = ", ".join(f"{name} {value}" for name, value in one.facts[:2])
-                label += f", population {number + 1}{f': {what}' if what else ''}"
-            rows.append(
-                HostsRow(
-                    label=label,
-                    values=tuple(fine),
-                    off=tuple(off),
-                    usual=level.usual,
-                    expected=level.expected,
-                    limit=level.limit,
-                )
-            )
-        yield Chart(
-            title=known.title,
-            description=_chart_words(known.direction == "lower", rows, known.unit),
-            drawing=HostsChart(unit=known.unit, rows=tuple(rows)),
+        rows = tuple(
+            _hosts_row(fleet, number, case, fine, off)
+            for number, (fine, off) in sorted(values.get(case, {}).items())
         )
+        known = fleet.cases[case]
+        if rows:
+            yield Chart(
+                title=known.title,
+                description=_chart_words(known.direction == "lower", rows, known.unit),
+                drawing=HostsChart(unit=known.unit, rows=rows),
+            )
+
+
+def _hosts_row(
+    fleet: FleetCheck, number: int, case: str, fine: Sequence[float], off: Sequence[float]
+) -> HostsRow:
+    one = fleet.populations[number]
+    label = plural(one.hosts, "host")
+    if len(fleet.populations) > 1:
+        what = ", ".join(f"{name} {value}" for name, value in one.facts[:FACTS_SHOWN])
+        label += f", population {number + 1}{f': {what}' if what else ''}"
+    level = one.cases[case]
+    return HostsRow(
+        label=label,
+        values=tuple(fine),
+        off=tuple(off),
+        usual=level.usual,
+        expected=level.expected,
+        limit=level.limit,
+    )
 
 
 def _chart_words(is_time: bool, rows: Sequence[HostsRow], unit: str) -> str:
