@@ -243,6 +243,21 @@ def test_all_disturbed_names_who_did_it() -> None:
     assert (group.cases, len(group.hosts), group.culprit) == (9 * 40, 9, "containerd")
 
 
+def test_what_no_host_can_measure_is_not_missing() -> None:
+    def without_the_last(jobs: list[JobFigures]) -> list[JobFigures]:
+        found = []
+        for job in jobs:
+            (*_, last) = job.cases
+            skipped = without_figures(job, Verdict.SKIPPED).cases[last]
+            found.append(job.model_copy(update={"cases": {**job.cases, last: skipped}}))
+        return found
+
+    everyone = without_the_last(made(20, seed=4))
+    assert exit_code(checked(everyone), Require.COMPLETE) is ExitCode.OK
+    one = [*without_the_last(made(20, seed=4)[:1]), *made(20, seed=4)[1:]]
+    assert exit_code(checked(one), Require.COMPLETE) is ExitCode.NOT_COMPARABLE
+
+
 def test_what_is_lost_is_named() -> None:
     jobs = made(20)
     jobs[4] = without_figures(jobs[4], culprit="stress-ng, pid 7, of docker-3fa9c12b7d01")
