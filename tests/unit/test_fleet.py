@@ -409,7 +409,7 @@ def test_nodes_without_a_document_are_missing(
         (("{empty}/no.json",), "there is no "),
         (("{root}", "--campaign", "other"), "is of it; they are of qualify"),
         (("{root}", "--suite", "other"), "leave none of them"),
-        (("{root}", "--json", "--csv"), "give one of --json, --csv and --markdown"),
+        (("{root}", "--markdown", "--csv"), "give one of --json, --csv and --markdown"),
         (("{root}", "--html", "{empty}"), "is a directory"),
         (("{root}", "--nodes", "{empty}/no"), "cannot be read: No such file or directory"),
         (("{one}",), "is of one host, node-0000, and a fleet has several"),
