@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from hostbench.base.units import percent
 from hostbench.decisions.baseline import (
+    POPULATION_ERROR,
     headline_cases,
     measured_figures,
     strays,
@@ -30,6 +31,7 @@ from hostbench.decisions.baseline import (
 from hostbench.decisions.baseline_files import found_for
 from hostbench.decisions.fleet_groups import (
     FactTable,
+    chance_apart,
     common_facts,
     families,
     populations,
@@ -72,7 +74,6 @@ TESTED_SURE = 0.4 * SURE_ERROR
 # Low hosts leave the reference at most so often.
 ROUNDS_MOST = 8
 DIFFERENCES_NAMED = 5
-DIFFERENCE_LEAST = 0.01
 
 
 def checked_fleet(
@@ -515,9 +516,11 @@ class _Judge:
             theirs = [host.middle(case) for host in largest if case in host.logs]
             if len(theirs) < HOSTS_LEAST:
                 continue
-            better = statistics.median(level.logs.values()) - statistics.median(theirs)
-            if abs(better) < DIFFERENCE_LEAST:
+            own = list(level.logs.values())
+            chance = chance_apart(own, theirs) if len(own) >= HOSTS_LEAST else None
+            if chance is None or chance > math.log(POPULATION_ERROR / len(self._levels)):
                 continue
+            better = statistics.median(own) - statistics.median(theirs)
             ratio = math.exp(better if level.direction == "higher" else -better)
             one = CaseRatio(
                 case=case, title=self._cases[case].title, ratio=ratio, is_worse=better < 0

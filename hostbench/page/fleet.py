@@ -89,7 +89,8 @@ def _answer(fleet: FleetCheck) -> Answer:
 
 
 def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
-    yield "Hosts", f"{len(fleet.hosts):,}, {plural(fleet.jobs, 'job')}"
+    yield "Hosts", f"{len(fleet.hosts):,}"
+    yield "Jobs", f"{fleet.jobs:,}"
     yield "Suite", fleet.suite
     if fleet.clusters:
         yield "Cluster", ", ".join(fleet.clusters)
@@ -98,10 +99,12 @@ def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
         yield "No document", f"{plural(len(fleet.missing), 'node')}: {names}"
     first, last = day(fleet.first_unix_s), day(fleet.last_unix_s)
     yield "Measured", first if first == last else f"{first} to {last}"
-    models = [one for one in fleet.populations if one.beside is None]
-    for one in models[:MODELS_SHOWN]:
-        beside = f", beside {', '.join(one.baseline)}" if one.baseline else ""
-        yield "Model", f"{one.key.words}: {plural(one.hosts, 'host')}{beside}"
+    models = [at for at, one in enumerate(fleet.populations) if one.beside is None]
+    for at in models[:MODELS_SHOWN]:
+        one = fleet.populations[at]
+        hosts = one.hosts + sum(other.hosts for other in fleet.populations if other.beside == at)
+        beside = f", compared with {', '.join(one.baseline)}" if one.baseline else ""
+        yield "Model", f"{one.key.words}: {plural(hosts, 'host')}{beside}"
     if len(models) > MODELS_SHOWN:
         yield "", f"and {len(models) - MODELS_SHOWN} more models"
 
@@ -185,7 +188,9 @@ def _host_row(host: FleetHost) -> tuple[str | Strong, ...]:
 def _interval(one: FleetFigure) -> str:
     if one.low is None or one.high is None:
         return DASH
-    return f"{human(one.low, one.unit)} to {human(one.high, one.unit)}"
+    low, high = human(one.low, one.unit), human(one.high, one.unit)
+    number, _, unit = low.partition(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
 def _chance(one: FigureCheck) -> str:

@@ -87,8 +87,8 @@ def test_slow_hosts_are_low_in_what_is_slow_and_first() -> None:
         assert worst.low is not None and worst.low < worst.value
         assert host.is_sure
     assert fleet_headline(fleet) == (
-        "2 of 60 hosts are low (error rate: at most 1 % of sound hosts are called low; all of "
-        "these are so far off that at most 5 % of such hosts would be sound)."
+        "2 of 60 hosts are low, surely (error rate: at most 1 % of sound hosts are called low, and "
+        "of those surely low at most 5 % are sound)."
     )
 
 
@@ -365,7 +365,7 @@ def test_the_command_names_the_low_host(
     page = tmp_path / "fleet.html"
     code, out, _ = run(capsys, str(collected), "--html", str(page))
     first, second, *_ = out.splitlines()
-    assert first.startswith("1 of 12 hosts is low (error rate: at most 1 % of sound hosts")
+    assert first.startswith("1 of 12 hosts is low, surely (error rate: at most 1 % of sound")
     assert second.startswith("node-0004: ") and code == ExitCode.WORSE
     text = page.read_text()
     assert "1 of 12 hosts is low" in text and "<script" not in text
