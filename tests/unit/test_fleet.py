@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.fleet import hosts
+from benchmarks.tables import README
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.command_line import run_command_line
@@ -443,6 +445,20 @@ def test_the_index_keeps_what_the_answer_needs(collected: Path) -> None:
     figures = [one for one in first.cases.values() if one.headline is not None]
     assert figures and all(one.verdict is Verdict.CLEAN or one.verdict for one in figures)
     assert any(one.limit is not None for one in figures)
+
+
+def test_the_tables_in_the_pages_are_those_of_the_figures() -> None:
+    """`python -m benchmarks.fleet.hosts --readme` writes them."""
+    rows = hosts.kept()
+    found = [row for row in rows if row["table"] == "found"]
+    mixed = [row for row in rows if row["table"] == "mixed"]
+    readme, page = README.read_text(), hosts.PAGE.read_text()
+    for lines, text in (
+        (hosts.host_table(found), readme),
+        (hosts.population_table(mixed), readme),
+        (hosts.short_table(found), page),
+    ):
+        assert "\n".join(lines) in text
 
 
 def test_a_thousand_hosts_take_seconds() -> None:
