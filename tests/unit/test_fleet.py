@@ -461,9 +461,9 @@ def test_the_tables_in_the_pages_are_those_of_the_figures() -> None:
         assert "\n".join(lines) in text
 
 
-def test_a_thousand_hosts_take_seconds() -> None:
-    """The bound is that of the benchmark, for a slower host: benchmarks/fleet."""
+def test_a_campaign_is_judged_in_a_moment() -> None:
+    """Half a second on a Zen 4; comparing every host with every other one would take minutes."""
     jobs = made(250, slow=SLOW)
     began = time.process_time()
     checked(jobs)
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
