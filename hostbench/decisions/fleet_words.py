@@ -34,7 +34,7 @@ def fleet_headline(fleet: FleetCheck) -> str:
     unknown = len(fleet.of(HostWord.NO_REFERENCE))
     more = [f"{len(suspect):,} {_are(len(suspect))} suspect"] if suspect else []
     more += [f"{unknown:,} cannot be judged"] if unknown else []
-    others = f", {' and '.join(more)}" if more else ""
+    others = f", and {' and '.join(more)}" if more else ""
     error = f"error rate: at most {bound(fleet.error)} of sound hosts are called low"
     if not low:
         return f"No host of {count} is low{others} ({error})."

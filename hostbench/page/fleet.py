@@ -104,7 +104,7 @@ def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
         one = fleet.populations[at]
         hosts = one.hosts + sum(other.hosts for other in fleet.populations if other.beside == at)
         beside = f", compared with {', '.join(one.baseline)}" if one.baseline else ""
-        yield "Model", f"{one.key.words}: {plural(hosts, 'host')}{beside}"
+        yield "Model", f"{one.key.words}: {hosts:,} host{'s' * (hosts > 1)}{beside}"
     if len(models) > MODELS_SHOWN:
         yield "", f"and {len(models) - MODELS_SHOWN} more models"
 
