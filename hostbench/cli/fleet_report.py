@@ -110,8 +110,13 @@ def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
         return ExitCode.WORSE
     if not any(host.figures for host in found.hosts):
         return ExitCode.NOT_COMPARABLE
-    is_incomplete = found.missing or any(host.lost for host in found.hosts)
-    if require is Require.COMPLETE and is_incomplete:
+    # What no host of the kind can measure is not missing.
+    lost = any(
+        one.case in found.populations[host.population].cases
+        for host in found.hosts
+        for one in host.lost
+    )
+    if require is Require.COMPLETE and (lost or found.missing):
         return ExitCode.NOT_COMPARABLE
     is_apart = any(one.beside is not None for one in found.populations)
     if require is not Require.NOT_WORSE and (words != {HostWord.AS_EXPECTED} or is_apart):

@@ -55,7 +55,7 @@ def _best_cut(hosts: list[Host]) -> tuple[list[Host], list[Host]] | None:
             b = [value for at, value in of_case if at not in inside]
             if min(len(a), len(b)) < GROUP_LEAST:
                 continue
-            chance = _chance_apart(a, b)
+            chance = chance_apart(a, b)
             if chance is not None and chance < best:
                 best, found = chance, inside
     if found is None:
@@ -81,7 +81,7 @@ def _cuts(hosts: Sequence[Host]) -> Iterator[frozenset[int]]:
                 yield group
 
 
-def _chance_apart(a: Sequence[float], b: Sequence[float]) -> float | None:
+def chance_apart(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Return the logarithm of the probability that the means of one population are so far apart
     (Welch's test); None: they are near each other."""
     apart = abs(statistics.median(a) - statistics.median(b))

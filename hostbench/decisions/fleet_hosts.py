@@ -60,9 +60,8 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     UsageError for jobs that cannot be judged together."""
     own = {job.digest or f"{job.host} {job.job}": job for job in jobs}
     ordered = sorted(own.values(), key=lambda job: (job.created_unix_s, job.job))
-    _refuse_several(
-        "clusters", "--campaign", [job.member and job.member.cluster for job in ordered]
-    )
+    clusters = [job.member.cluster for job in ordered if job.member is not None]
+    _refuse_several("clusters", "--campaign", clusters)
     _refuse_several("suites", "--suite", [job.suite for job in ordered])
     machines: dict[str, set[str]] = {}
     for job in ordered:
@@ -86,8 +85,8 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     return sorted(found, key=lambda one: one.name), notes
 
 
-def _refuse_several(what: str, option: str, names: Sequence[str | None]) -> None:
-    counts = Counter(name for name in names if name is not None)
+def _refuse_several(what: str, option: str, names: Sequence[str]) -> None:
+    counts = Counter(names)
     if len(counts) > 1:
         named = ", ".join(f"{shown(name)} ({n} documents)" for name, n in counts.most_common(NAMED))
         raise UsageError(

@@ -32,29 +32,22 @@ def fleet_headline(fleet: FleetCheck) -> str:
     if fleet.word is HostWord.NO_REFERENCE:
         return f"None of {count} hosts can be judged: {_why_none(fleet)}."
     unknown = len(fleet.of(HostWord.NO_REFERENCE))
-    more = [f"{len(suspect):,} are suspect"] if suspect else []
+    more = [f"{len(suspect):,} {_are(len(suspect))} suspect"] if suspect else []
     more += [f"{unknown:,} cannot be judged"] if unknown else []
-    others = f", {' and '.join(more)}" if more else ""
+    others = f", and {' and '.join(more)}" if more else ""
     error = f"error rate: at most {bound(fleet.error)} of sound hosts are called low"
     if not low:
         return f"No host of {count} is low{others} ({error})."
-    return (
-        f"{len(low):,} of {count} hosts {'is' if len(low) == 1 else 'are'} low{others} ({error}"
-        f"{_sure_words(low)})."
-    )
-
-
-def _sure_words(low: tuple[FleetHost, ...]) -> str:
     sure = sum(host.is_sure for host in low)
-    which = "all of these" if sure == len(low) else f"{sure:,} of these"
-    if len(low) == 1:
-        which = "this one"
-    if not sure:
-        return ""
-    verb = "is" if len(low) == 1 or sure == 1 else "are"
-    return (
-        f"; {which} {verb} so far off that at most {bound(SURE_ERROR)} of such hosts would be sound"
-    )
+    if sure:
+        error += f", and of those surely low at most {bound(SURE_ERROR)} are sound"
+    which = "surely" if sure == len(low) else f"{sure:,} of them surely"
+    surely = f", {which}" if sure else ""
+    return f"{len(low):,} of {count} hosts {_are(len(low))} low{surely}{others} ({error})."
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _why_none(fleet: FleetCheck) -> str:

@@ -46,6 +46,7 @@ ITEMS_SHOWN = 5
 HOSTS_SHOWN = 200
 MODELS_SHOWN = 4
 NAMES_SHOWN = 5
+FACTS_SHOWN = 2
 _KINDS = {
     HostWord.LOW: AnswerKind.BAD,
     HostWord.SUSPECT: AnswerKind.DOUBTFUL,
@@ -88,7 +89,8 @@ def _answer(fleet: FleetCheck) -> Answer:
 
 
 def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
-    yield "Hosts", f"{len(fleet.hosts):,}, {plural(fleet.jobs, 'job')}"
+    yield "Hosts", f"{len(fleet.hosts):,}"
+    yield "Jobs", f"{fleet.jobs:,}"
     yield "Suite", fleet.suite
     if fleet.clusters:
         yield "Cluster", ", ".join(fleet.clusters)
@@ -97,10 +99,12 @@ def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
         yield "No document", f"{plural(len(fleet.missing), 'node')}: {names}"
     first, last = day(fleet.first_unix_s), day(fleet.last_unix_s)
     yield "Measured", first if first == last else f"{first} to {last}"
-    models = [one for one in fleet.populations if one.beside is None]
-    for one in models[:MODELS_SHOWN]:
-        beside = f", beside {', '.join(one.baseline)}" if one.baseline else ""
-        yield "Model", f"{one.key.words}: {plural(one.hosts, 'host')}{beside}"
+    models = [at for at, one in enumerate(fleet.populations) if one.beside is None]
+    for at in models[:MODELS_SHOWN]:
+        one = fleet.populations[at]
+        hosts = one.hosts + sum(other.hosts for other in fleet.populations if other.beside == at)
+        beside = f", compared with {', '.join(one.baseline)}" if one.baseline else ""
+        yield "Model", f"{one.key.words}: {hosts:,} host{'s' * (hosts > 1)}{beside}"
     if len(models) > MODELS_SHOWN:
         yield "", f"and {len(models) - MODELS_SHOWN} more models"
 
@@ -184,7 +188,9 @@ def _host_row(host: FleetHost) -> tuple[str | Strong, ...]:
 def _interval(one: FleetFigure) -> str:
     if one.low is None or one.high is None:
         return DASH
-    return f"{human(one.low, one.unit)} to {human(one.high, one.unit)}"
+    low, high = human(one.low, one.unit), human(one.high, one.unit)
+    number, _, unit = low.partition(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
 def _chance(one: FigureCheck) -> str:
@@ -214,36 +220,39 @@ def _charts(fleet: FleetCheck) -> Iterator[Chart]:
     for host in fleet.hosts:
         for one in host.figures:
             if one.is_headline:
-                rows = values.setdefault(one.case, {})
-                fine, off = rows.setdefault(host.population, ([], []))
+                fine, off = values.setdefault(one.case, {}).setdefault(host.population, ([], []))
                 (off if one.word in (HostWord.LOW, HostWord.SUSPECT) else fine).append(one.value)
     for case in fleet.headlines:
-        if case not in values:
-            continue
-        known = fleet.cases[case]
-        rows = []
-        for number, (fine, off) in sorted(values[case].items()):
-            one = fleet.populations[number]
-            level = one.cases[case]
-            label = plural(one.hosts, "host")
-            if len(fleet.populations) > 1:
-                what = ", ".join(f"{name} {value}" for name, value in one.facts[:2])
-                label += f", population {number + 1}{f': {what}' if what else ''}"
-            rows.append(
-                HostsRow(
-                    label=label,
-                    values=tuple(fine),
-                    off=tuple(off),
-                    usual=level.usual,
-                    expected=level.expected,
-                    limit=level.limit,
-                )
-            )
-        yield Chart(
-            title=known.title,
-            description=_chart_words(known.direction == "lower", rows, known.unit),
-            drawing=HostsChart(unit=known.unit, rows=tuple(rows)),
+        rows = tuple(
+            _hosts_row(fleet, number, case, fine, off)
+            for number, (fine, off) in sorted(values.get(case, {}).items())
         )
+        known = fleet.cases[case]
+        if rows:
+            yield Chart(
+                title=known.title,
+                description=_chart_words(known.direction == "lower", rows, known.unit),
+                drawing=HostsChart(unit=known.unit, rows=rows),
+            )
+
+
+def _hosts_row(
+    fleet: FleetCheck, number: int, case: str, fine: Sequence[float], off: Sequence[float]
+) -> HostsRow:
+    one = fleet.populations[number]
+    label = plural(one.hosts, "host")
+    if len(fleet.populations) > 1:
+        what = ", ".join(f"{name} {value}" for name, value in one.facts[:FACTS_SHOWN])
+        label += f", population {number + 1}{f': {what}' if what else ''}"
+    level = one.cases[case]
+    return HostsRow(
+        label=label,
+        values=tuple(fine),
+        off=tuple(off),
+        usual=level.usual,
+        expected=level.expected,
+        limit=level.limit,
+    )
 
 
 def _chart_words(is_time: bool, rows: Sequence[HostsRow], unit: str) -> str:

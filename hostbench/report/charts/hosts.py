@@ -11,7 +11,7 @@ from hostbench.report.charts.canvas import CHARACTER_PX, NARROW_PX, WIDE_PX, Can
 from hostbench.report.content import HostsChart, HostsRow
 
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.QUIET, Ink.WARN, Ink.TEXT)
-SIDE_PX, LABEL_PX, AXIS_PX = 30, 20, 22
+SIDE_PX, LABEL_PX, GAP_PX, AXIS_PX = 30, 20, 10, 22
 DOT_PX, OFF_PX, STACK_PX = 4, 6, 5
 # The axis shows so many widths of the band below and above the usual figure; what is beyond is at
 # its edge.
@@ -65,7 +65,8 @@ def shows_limit(row: HostsRow) -> bool:
 
 
 def _drawn(chart: HostsChart, title: str, layout: _Layout, css_class: str) -> str:
-    height = (LABEL_PX + layout.row) * len(chart.rows)
+    each = LABEL_PX + layout.row + GAP_PX
+    height = each * len(chart.rows) - GAP_PX
     canvas = Canvas(layout.width, height + AXIS_PX)
     x = Scale(*axis_range(chart), SIDE_PX, layout.width - SIDE_PX)
     ticks = linear_ticks(x.low, x.high, layout.ticks)
@@ -77,7 +78,7 @@ def _drawn(chart: HostsChart, title: str, layout: _Layout, css_class: str) -> st
             anchor="middle",
         )
     for number, row in enumerate(chart.rows):
-        top = number * (LABEL_PX + layout.row)
+        top = number * each
         _label(canvas, row, chart.unit, layout, top + LABEL_PX / 2)
         top, bottom = top + LABEL_PX, top + LABEL_PX + layout.row
         for value in ticks:
