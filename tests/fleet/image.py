@@ -1,14 +1,18 @@
 """An image for pods of real nodes, without a registry: almost empty, for it shows the host's own
-programs, which a pod mounts at /usr (`HOST_PROGRAMS`)."""
+programs, which a pod mounts at /usr (`HOST_PROGRAMS`). Its command `hostbench` is this checkout's,
+which a pod mounts, too (`CHECKOUT_PATHS`)."""
 
 import hashlib
 import io
 import json
 import platform
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
+
+from tests.faults.command import CHECKOUT, PROGRAMS
 
 NAME = "hostbench.test/host:1"
 # What a pod has to have to run the host's programs: volumes of the pod, mounts of its container.
@@ -16,7 +20,20 @@ HOST_PROGRAMS = {
     "volumes": [{"name": "usr", "hostPath": {"path": "/usr"}}],
     "volumeMounts": [{"name": "usr", "mountPath": "/usr", "readOnly": True}],
 }
-DIRECTORIES = ("dev", "etc", "proc", "run", "sys", "tmp", "usr", "var")
+# What a pod has to have at the same place to run hostbench: the checkout, its programs, the Python
+# that runs the tests and the one that this was made from.
+CHECKOUT_PATHS = tuple(
+    sorted({str(CHECKOUT), str(PROGRAMS.resolve()), sys.prefix, sys.base_prefix} - {"/usr"})
+)
+COMMAND = f'#!/bin/sh\nexec {sys.executable} -m hostbench "$@"\n'.encode()
+ENVIRONMENT = {
+    "PATH": "/hostbench:/usr/local/bin:/usr/bin:/bin",
+    "PYTHONPATH": str(CHECKOUT),
+    "HOSTBENCH_PROGRAMS": str(PROGRAMS.resolve()),
+}
+# Whom a pod runs as that does not say it: none that this host knows.
+USER = "65534"
+DIRECTORIES = ("dev", "etc", "hostbench", "proc", "run", "sys", "tmp", "usr", "var")
 LINKS = ("bin", "lib", "lib64", "sbin")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PAUSE = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n"
@@ -30,7 +47,11 @@ def make_image(path: Path) -> None:
         {
             "architecture": ARCHITECTURES[platform.machine()],
             "os": "linux",
-            "config": {"Cmd": ["/pause"], "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"]},
+            "config": {
+                "Cmd": ["/pause"],
+                "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
+                "User": USER,
+            },
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{_sha256(layer)}"]},
         }
     ).encode()
@@ -48,6 +69,7 @@ def _layer(pause: bytes) -> list[tuple[tarfile.TarInfo, bytes]]:
         *((_entry(name, type=tarfile.DIRTYPE, mode=0o755), b"") for name in DIRECTORIES),
         *((_entry(name, type=tarfile.SYMTYPE, linkname=f"usr/{name}"), b"") for name in LINKS),
         (_entry("pause", mode=0o755, size=len(pause)), pause),
+        (_entry("hostbench/hostbench", mode=0o755, size=len(COMMAND)), COMMAND),
     ]
 
 

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import Pod
+from lightkube.resources.coordination_v1 import Lease
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod
 
+from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL
 from tests.fleet.cluster import Cluster, name_of
 from tests.fleet.image import HOST_PROGRAMS, NAME
 
@@ -85,3 +87,17 @@ def end_of(pod: Pod) -> tuple[int, str | None]:
 def is_running(pods: Mapping[str, Pod]) -> bool:
     """Whether one of these pods runs."""
     return any(pod.status is not None and pod.status.phase == "Running" for pod in pods.values())
+
+
+def left(cluster: Cluster, namespace: str) -> list[str]:
+    """What is in a namespace of a campaign, and which nodes have a taint of one."""
+    there: Any = cluster.client.list
+    found = [
+        f"{kind.__name__} {one.metadata.name}"
+        for kind in (ConfigMap, Job, Pod, Lease)
+        for one in there(kind, namespace=namespace, labels={CAMPAIGN_LABEL: None})
+    ]
+    for node in cluster.client.list(Node):
+        taints = (node.spec and node.spec.taints) or []
+        found += [f"taint of {name_of(node)}" for taint in taints if taint.key == CAMPAIGN_LABEL]
+    return found

@@ -18,6 +18,7 @@ from typing import Any, Self
 import yaml
 from lightkube.core.exceptions import ApiError
 
+from hostbench.fleet.kubernetes.objects import HOST_LOCK_DIRECTORY
 from tests.fleet import cluster as control_plane
 from tests.fleet.cluster import PROGRAMS, Cluster
 from tests.fleet.image import NAME as IMAGE
@@ -86,6 +87,8 @@ class RealNode:
                 Path(directory).mkdir(parents=True, exist_ok=True)
             make_image(self.root / "image.tar")
             self.cluster.add_pod_network()
+            lock_directory(self.cluster).mkdir(exist_ok=True)
+            lock_directory(self.cluster).chmod(0o1777)
             stack.callback(self._remove_cgroups)
             self._make_cgroups()
             self._configure()
@@ -201,6 +204,7 @@ class RealNode:
             for directory in {" ".join(OWN_DIRECTORIES)}; do
                 mount -t tmpfs own "$directory"
             done
+            mount --bind {shlex.quote(str(lock_directory(self.cluster)))} {HOST_LOCK_DIRECTORY}
             copies={root}/kernel
             mkdir "$copies"
             {kernel}
@@ -233,6 +237,12 @@ class RealNode:
             for directory, _, _ in os.walk(group, topdown=False):
                 # The kernel takes a moment to see that the last process is gone.
                 wait_until(functools.partial(_removed, Path(directory)))
+
+
+def lock_directory(cluster: Cluster) -> Path:
+    """Where all nodes of a cluster have the host's lock: they are one host, but what they measure
+    keeps nobody off this machine, nor is it kept off."""
+    return cluster.root / "lock"
 
 
 def _removed(directory: Path) -> bool:

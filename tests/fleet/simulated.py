@@ -6,16 +6,15 @@ measured at once.
 """
 
 import contextlib
-import json
 from collections.abc import Mapping
 
 from lightkube import ApiError
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
+from lightkube.resources.core_v1 import Namespace, ServiceAccount
 
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION
 from tests.fleet.cluster import DURATION, EXIT_CODE, MESSAGE, Cluster
-from tests.fleet.decoded import decoded
+from tests.fleet.policy import change_pods
 
 REASON = "cannot write results: no space left"
 _NODE = f"object.metadata.annotations['{NODE_ANNOTATION}']"
@@ -38,72 +37,12 @@ def simulate(cluster: Cluster, duration: str = "500ms") -> None:
         f"{_NODE}.contains('fails') ? {_ends(7, repr(REASON), duration)} : "
         f"{_ends(0, _DIGEST, duration)}"
     )
-    name = "simulated-campaigns"
-    api = "admissionregistration.k8s.io/v1"
-    policy = {
-        "apiVersion": api,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [""],
-                        "apiVersions": ["v1"],
-                        "operations": ["CREATE"],
-                        "resources": ["pods"],
-                    }
-                ]
-            },
-            "matchConditions": [
-                {
-                    "name": "of-a-campaign",
-                    "expression": "has(object.metadata.labels) && "
-                    f"'{CAMPAIGN_LABEL}' in object.metadata.labels",
-                }
-            ],
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "mutations": [
-                {
-                    "patchType": "ApplyConfiguration",
-                    "applyConfiguration": {
-                        "expression": "Object{metadata: Object.metadata{annotations: "
-                        f"{annotations}}}}}"
-                    },
-                }
-            ],
-        },
-    }
-    binding = {
-        "apiVersion": api,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name},
-    }
-    for one in (policy, binding):
-        cluster.kubectl("apply", "-f", "-", given=json.dumps(one))
-    while duration not in _tried(cluster).values():
-        pass  # The API server learns of its own policy a moment later.
-
-
-def _tried(cluster: Cluster) -> Mapping[str, str]:
-    """Return the annotations that a pod of a campaign would get."""
-    pod = decoded(
-        Pod,
-        {
-            "metadata": {
-                "name": "tried",
-                "namespace": "default",
-                "labels": {CAMPAIGN_LABEL: "c"},
-                "annotations": {NODE_ANNOTATION: "n"},
-            },
-            "spec": {"containers": [{"name": "one", "image": "none"}]},
-        },
+    change_pods(
+        cluster,
+        "simulated-campaigns",
+        f"Object{{metadata: Object.metadata{{annotations: {annotations}}}}}",
+        lambda pod: duration in ((pod.metadata and pod.metadata.annotations) or {}).values(),
     )
-    made = cluster.client.create(pod, dry_run=True)
-    assert made.metadata is not None
-    return made.metadata.annotations or {}
 
 
 def add_namespace(cluster: Cluster, name: str, labels: Mapping[str, str] | None = None) -> str:

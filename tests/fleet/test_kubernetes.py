@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import ConfigMap, Node, Pod, PodStatus, ResourceQuota
+from lightkube.resources.core_v1 import Node, Pod, PodStatus, ResourceQuota
 
 from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.base.interrupt import Interrupt
@@ -30,6 +30,7 @@ from hostbench.fleet.kubernetes.rights import roles
 from tests.fleet.campaigns import small_suite
 from tests.fleet.cluster import REPOSITORY, Cluster, name_of
 from tests.fleet.decoded import decoded
+from tests.fleet.jobs import left
 from tests.fleet.simulated import REASON, add_namespace
 
 KILLS = 20
@@ -70,20 +71,6 @@ def until(
 
 def states(found: dict[str, NodeStatus]) -> dict[str, NodeState]:
     return {node: status.state for node, status in found.items()}
-
-
-def left(cluster: Cluster, namespace: str) -> list[str]:
-    """What is in a namespace of a campaign, and which nodes have a taint of one."""
-    there: Any = cluster.client.list
-    found = [
-        f"{kind.__name__} {one.metadata.name}"
-        for kind in (ConfigMap, Job, Pod, Lease)
-        for one in there(kind, namespace=namespace, labels={CAMPAIGN_LABEL: None})
-    ]
-    for node in cluster.client.list(Node):
-        taints = (node.spec and node.spec.taints) or []
-        found += [f"taint of {name_of(node)}" for taint in taints if taint.key == CAMPAIGN_LABEL]
-    return found
 
 
 def client(cluster: Cluster, tmp_path: Path, *arguments: str) -> "subprocess.Popen[str]":

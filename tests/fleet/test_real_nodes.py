@@ -1,8 +1,6 @@
 """Real nodes: two kubelets on this machine run pods at once, each on CPUs of its own."""
 
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,17 +47,6 @@ trusted = ssl.create_default_context(cafile=account + "ca.crt")
 tell(kind=json.load(urllib.request.urlopen(request, context=trusted))["kind"])
 """
 )
-
-
-@pytest.fixture(scope="module")
-def nodes(real_cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """The names of two, of which one lacks the first CPU and one the second."""
-    first, second, *_ = sorted(os.sched_getaffinity(0))
-    with (
-        RealNode(real_cluster, "real-0", 0, reserved_cpus=str(first)),
-        RealNode(real_cluster, "real-1", 1, reserved_cpus=str(second)),
-    ):
-        yield "real-0", "real-1"
 
 
 def message_of(cluster: Cluster, job: str) -> dict[str, object]:

@@ -1,0 +1,189 @@
+"""Campaigns on two real nodes of one host: real kubelets run `hostbench fleet measure`."""
+
+import json
+import math
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.resources.batch_v1 import Job
+
+from hostbench.fleet.kubernetes.objects import CONTAINER, RESULT_ANNOTATION
+from hostbench.fleet.node import DIGEST
+from hostbench.host.lock import LOCK_NAME
+from hostbench.model.result import ResultDocument
+from hostbench.model.suite import Repeats, SuiteCase
+from hostbench.model.summary import Verdict
+from hostbench.results.sealed import read_document
+from tests.faults.command import Command, end_of
+from tests.fleet.campaigns import MOMENT, small_suite
+from tests.fleet.cluster import Cluster
+from tests.fleet.image import CHECKOUT_PATHS
+from tests.fleet.image import NAME as IMAGE
+from tests.fleet.jobs import left
+from tests.fleet.policy import change_pods
+from tests.fleet.real_node import lock_directory
+from tests.fleet.simulated import add_namespace
+
+NAMESPACE = "measured"
+# With two nodes, and as many runs by hand, four jobs of each side: the least that compare decides by.
+CAMPAIGNS = ("one", "two")
+SUITE = small_suite(
+    cases=(
+        SuiteCase(workload="cpu.clock", params=dict(MOMENT)),
+        SuiteCase(workload="cpu.fma", params=dict(MOMENT)),
+        SuiteCase(workload="mem.read", params=MOMENT | {"size_bytes": 2**21}),
+    ),
+    repeats=Repeats(min_trials=4, max_trials=4),
+)
+LIMIT_S = 120
+USABLE = {Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED}
+
+
+def mount_checkout(cluster: Cluster) -> None:
+    """Let the pods of campaigns see the host's programs and this checkout, read-only: an image that
+    has all of it would take minutes."""
+    volumes, mounts = [], []
+    for number, path in enumerate(("/usr", *CHECKOUT_PATHS)):
+        name = f"'host-{number}'"
+        host_path = f"Object.spec.volumes.hostPath{{path: '{path}'}}"
+        volumes.append(f"Object.spec.volumes{{name: {name}, hostPath: {host_path}}}")
+        mounts.append(
+            "Object.spec.containers.volumeMounts"
+            f"{{name: {name}, mountPath: '{path}', readOnly: true}}"
+        )
+    container = (
+        f"Object.spec.containers{{name: '{CONTAINER}', volumeMounts: [{', '.join(mounts)}]}}"
+    )
+    spec = f"Object.spec{{volumes: [{', '.join(volumes)}], containers: [{container}]}}"
+    change_pods(
+        cluster,
+        "checkout-of-campaigns",
+        f"Object{{spec: {spec}}}",
+        lambda pod: bool(pod.spec and pod.spec.volumes),
+        namespace=NAMESPACE,
+        condition=f"request.namespace == '{NAMESPACE}'",
+    )
+
+
+class Fleet:
+    """Clients of campaigns, and runs by hand under the same lock."""
+
+    def __init__(self, cluster: Cluster, nodes: tuple[str, str], directory: Path) -> None:
+        self.cluster, self.nodes = cluster, nodes
+        self.suite = directory / "small.yaml"
+        self.suite.write_text(json.dumps(SUITE.model_dump(mode="json", exclude_defaults=True)))
+        self.command = Command(
+            directory,
+            HOSTBENCH_LOCK=str(lock_directory(cluster) / LOCK_NAME),
+            HOSTBENCH_IMAGE=IMAGE,
+            KUBECONFIG=str(cluster.kubeconfig),
+            NO_PROXY="127.0.0.1",
+        )
+
+    def client(self, command: str, *arguments: str) -> str:
+        """What a client prints that has found everything in order."""
+        ended = self.command.run(
+            "fleet", command, *arguments, f"--namespace={NAMESPACE}", timeout_s=LIMIT_S
+        )
+        assert ended.code == 0, ended.errors
+        return ended.output
+
+    def run_at_once(self, by_hand: Path) -> None:
+        """Run all campaigns at the same time, each by a client of its own, and the suite by hand on
+        the CPU of each node as often."""
+        own, other = sorted(os.sched_getaffinity(0))[:2]
+        started = []
+        for name in CAMPAIGNS:
+            started.append(
+                self.command.start(
+                    "fleet", "run", str(self.suite), f"--name={name}", f"--namespace={NAMESPACE}",
+                    f"--nodes={','.join(self.nodes)}", "--lock=host", f"--time-limit={LIMIT_S}",
+                )
+            )  # fmt: skip
+            for cpu in (own, other):
+                started.append(
+                    self.command.start(
+                        "run", str(self.suite), f"--results={by_hand}", f"--wait={LIMIT_S}",
+                        prefix=("taskset", "-c", str(cpu)),
+                    )
+                )  # fmt: skip
+        for process in started:
+            ended = end_of(process, LIMIT_S)
+            assert ended.code == 0, ended.errors
+
+    def path(self, name: str, node: str) -> Path:
+        """Of the only document that a campaign has of a node."""
+        (path,) = (self.command.results / name / node).glob("*/result.json")
+        return path
+
+    def document(self, name: str, node: str) -> ResultDocument:
+        return load(self.path(name, node))
+
+    def digests(self) -> list[str]:
+        """What the Jobs of all campaigns keep of their documents."""
+        jobs: Any = self.cluster.client.list(Job, namespace=NAMESPACE)
+        kept = [job.metadata.annotations[RESULT_ANNOTATION] for job in jobs]
+        return [DIGEST.validate_json(one).digest for one in kept]
+
+
+def load(path: Path) -> ResultDocument:
+    """The document in a file, which nobody has changed."""
+    return read_document(path.read_bytes(), str(path), "")
+
+
+@pytest.fixture
+def fleet(real_cluster: Cluster, nodes: tuple[str, str], tmp_path: Path) -> Fleet:
+    add_namespace(real_cluster, NAMESPACE)
+    mount_checkout(real_cluster)
+    return Fleet(real_cluster, nodes, tmp_path)
+
+
+@pytest.mark.timeout(240)
+def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    by_hand = tmp_path / "by-hand"
+    fleet.run_at_once(by_hand)
+    documents = {
+        (name, node): fleet.document(name, node) for name in CAMPAIGNS for node in fleet.nodes
+    }
+    for (name, node), document in documents.items():
+        member = document.member
+        assert member is not None
+        assert (member.campaign, member.node) == (name, node)
+        assert (member.engine, member.lock) == ("kubernetes", "host")
+    references = [load(path) for path in by_hand.glob("*/result.json")]
+    measured = [*documents.values(), *references]
+    for document in measured:
+        verdicts = [case.verdict for case in document.cases]
+        assert len(verdicts) == len(SUITE.cases) and USABLE.issuperset(verdicts), verdicts
+    # Each node has a CPU of its own, on which as much was measured by hand.
+    cpus = [documents[CAMPAIGNS[0], node].host.allowed_cpus for node in fleet.nodes]
+    expected = sorted(cpus * len(CAMPAIGNS))
+    assert [len(one) for one in cpus] == [1, 1] and cpus[0] != cpus[1]
+    assert sorted(one.host.allowed_cpus for one in documents.values()) == expected
+    assert sorted(one.host.allowed_cpus for one in references) == expected
+
+    # Yet both nodes are one host.
+    spans = sorted(
+        (one.job.created_unix_s, one.job.finished_unix_s or math.inf) for one in measured
+    )
+    assert all(ended <= begun for (_, ended), (begun, _) in pairwise(spans)), spans
+    sides = [str(by_hand), ",".join(str(fleet.command.results / name) for name in CAMPAIGNS)]
+    compared = fleet.command.run("compare", *sides, "--require=not-worse")
+    assert compared.code == 0, compared.output + compared.errors
+
+    # What is measured stays so, whoever goes on with it, and its document can be had again.
+    path = fleet.path(CAMPAIGNS[0], fleet.nodes[0])
+    content = path.read_bytes()
+    path.unlink()
+    fleet.client("run", f"--name={CAMPAIGNS[0]}")
+    assert path.read_bytes() == content
+    assert sorted(fleet.digests()) == sorted(one.digest or "" for one in documents.values())
+
+    for name in CAMPAIGNS:
+        fleet.client("clean", name)
+    assert left(fleet.cluster, NAMESPACE) == []
