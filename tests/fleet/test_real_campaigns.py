@@ -3,14 +3,21 @@
 import json
 import math
 import os
+import subprocess
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lightkube.models.coordination_v1 import LeaseSpec
+from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.batch_v1 import Job
+from lightkube.resources.coordination_v1 import Lease
+from lightkube.resources.core_v1 import Pod
 
-from hostbench.fleet.kubernetes.objects import CONTAINER, RESULT_ANNOTATION
+from hostbench.fleet.kubernetes.objects import CONTAINER, RESULT_ANNOTATION, node_hash
+from hostbench.fleet.kubernetes.rights import roles
 from hostbench.fleet.node import DIGEST
 from hostbench.host.lock import LOCK_NAME
 from hostbench.model.result import ResultDocument
@@ -22,14 +29,14 @@ from tests.fleet.campaigns import MOMENT, small_suite
 from tests.fleet.cluster import Cluster
 from tests.fleet.image import CHECKOUT_PATHS
 from tests.fleet.image import NAME as IMAGE
-from tests.fleet.jobs import left
+from tests.fleet.jobs import is_running, left
 from tests.fleet.policy import change_pods
 from tests.fleet.real_node import lock_directory
 from tests.fleet.simulated import add_namespace
 
 NAMESPACE = "measured"
-# With two nodes, and as many runs by hand, four jobs of each side: the least that compare decides by.
-CAMPAIGNS = ("one", "two")
+# On two nodes: six jobs, and as many by hand. compare needs four with each figure.
+CAMPAIGNS = ("one", "two", "three")
 SUITE = small_suite(
     cases=(
         SuiteCase(workload="cpu.clock", params=dict(MOMENT)),
@@ -39,6 +46,8 @@ SUITE = small_suite(
     repeats=Repeats(min_trials=4, max_trials=4),
 )
 LIMIT_S = 120
+ACCOUNT = "hostbench-node"
+NOT_WORSE = {"better", "same", "undecided"}
 USABLE = {Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED}
 
 
@@ -91,36 +100,31 @@ class Fleet:
         assert ended.code == 0, ended.errors
         return ended.output
 
-    def run_at_once(self, by_hand: Path) -> None:
-        """Run all campaigns at the same time, each by a client of its own, and the suite by hand on
-        the CPU of each node as often."""
-        own, other = sorted(os.sched_getaffinity(0))[:2]
-        started = []
-        for name in CAMPAIGNS:
-            started.append(
-                self.command.start(
-                    "fleet", "run", str(self.suite), f"--name={name}", f"--namespace={NAMESPACE}",
-                    f"--nodes={','.join(self.nodes)}", "--lock=host", f"--time-limit={LIMIT_S}",
-                )
-            )  # fmt: skip
-            for cpu in (own, other):
-                started.append(
-                    self.command.start(
-                        "run", str(self.suite), f"--results={by_hand}", f"--wait={LIMIT_S}",
-                        prefix=("taskset", "-c", str(cpu)),
-                    )
-                )  # fmt: skip
-        for process in started:
-            ended = end_of(process, LIMIT_S)
-            assert ended.code == 0, ended.errors
+    def start(self, name: str, *arguments: str) -> "subprocess.Popen[str]":
+        """Start a client that runs a campaign on both nodes."""
+        return self.command.start(
+            "fleet", "run", str(self.suite), f"--name={name}", f"--namespace={NAMESPACE}",
+            f"--nodes={','.join(self.nodes)}", f"--time-limit={LIMIT_S}", *arguments,
+        )  # fmt: skip
+
+    def start_by_hand(self, results: Path, cpu: int) -> "subprocess.Popen[str]":
+        """Start to measure the suite on one CPU, as soon as the host is free."""
+        return self.command.start(
+            "run", str(self.suite), f"--results={results}", f"--wait={LIMIT_S}",
+            prefix=("taskset", "-c", str(cpu)),
+        )  # fmt: skip
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> None:
+        self.cluster.kubectl(*arguments, f"--namespace={NAMESPACE}", given=given)
 
     def path(self, name: str, node: str) -> Path:
         """Of the only document that a campaign has of a node."""
         (path,) = (self.command.results / name / node).glob("*/result.json")
         return path
 
-    def document(self, name: str, node: str) -> ResultDocument:
-        return load(self.path(name, node))
+    def documents(self, *names: str) -> dict[tuple[str, str], ResultDocument]:
+        """Those of campaigns, by campaign and node."""
+        return {(name, node): load(self.path(name, node)) for name in names for node in self.nodes}
 
     def digests(self) -> list[str]:
         """What the Jobs of all campaigns keep of their documents."""
@@ -141,25 +145,49 @@ def fleet(real_cluster: Cluster, nodes: tuple[str, str], tmp_path: Path) -> Flee
     return Fleet(real_cluster, nodes, tmp_path)
 
 
+def wait_for_ends(started: Iterable["subprocess.Popen[str]"]) -> None:
+    for process in started:
+        ended = end_of(process, LIMIT_S)
+        assert ended.code == 0, ended.errors
+
+
+def check(documents: Mapping[tuple[str, str], ResultDocument], lock: str) -> None:
+    """Documents are of the campaigns and nodes that they are there for, with usable figures."""
+    for (name, node), document in documents.items():
+        member = document.member
+        assert member is not None
+        assert (member.campaign, member.node) == (name, node)
+        assert (member.engine, member.lock) == ("kubernetes", lock)
+        assert document.host.hostname == node
+        check_verdicts(document)
+
+
+def check_verdicts(document: ResultDocument) -> None:
+    verdicts = [case.verdict for case in document.cases]
+    assert len(verdicts) == len(SUITE.cases) and USABLE.issuperset(verdicts), verdicts
+
+
+def check_one_after_another(documents: Iterable[ResultDocument]) -> None:
+    spans = sorted(
+        (one.job.created_unix_s, one.job.finished_unix_s or math.inf) for one in documents
+    )
+    assert all(ended <= begun for (_, ended), (begun, _) in pairwise(spans)), spans
+
+
 @pytest.mark.timeout(240)
 def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     fleet: Fleet, tmp_path: Path
 ) -> None:
     by_hand = tmp_path / "by-hand"
-    fleet.run_at_once(by_hand)
-    documents = {
-        (name, node): fleet.document(name, node) for name in CAMPAIGNS for node in fleet.nodes
-    }
-    for (name, node), document in documents.items():
-        member = document.member
-        assert member is not None
-        assert (member.campaign, member.node) == (name, node)
-        assert (member.engine, member.lock) == ("kubernetes", "host")
+    started = [fleet.start(name, "--lock=host") for name in CAMPAIGNS]
+    cpus_by_hand = sorted(os.sched_getaffinity(0))[:2] * len(CAMPAIGNS)
+    started += [fleet.start_by_hand(by_hand, cpu) for cpu in cpus_by_hand]
+    wait_for_ends(started)
+    documents = fleet.documents(*CAMPAIGNS)
+    check(documents, "host")
     references = [load(path) for path in by_hand.glob("*/result.json")]
-    measured = [*documents.values(), *references]
-    for document in measured:
-        verdicts = [case.verdict for case in document.cases]
-        assert len(verdicts) == len(SUITE.cases) and USABLE.issuperset(verdicts), verdicts
+    for document in references:
+        check_verdicts(document)
     # Each node has a CPU of its own, on which as much was measured by hand.
     cpus = [documents[CAMPAIGNS[0], node].host.allowed_cpus for node in fleet.nodes]
     expected = sorted(cpus * len(CAMPAIGNS))
@@ -168,13 +196,13 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     assert sorted(one.host.allowed_cpus for one in references) == expected
 
     # Yet both nodes are one host.
-    spans = sorted(
-        (one.job.created_unix_s, one.job.finished_unix_s or math.inf) for one in measured
-    )
-    assert all(ended <= begun for (_, ended), (begun, _) in pairwise(spans)), spans
+    check_one_after_another([*documents.values(), *references])
     sides = [str(by_hand), ",".join(str(fleet.command.results / name) for name in CAMPAIGNS)]
-    compared = fleet.command.run("compare", *sides, "--require=not-worse")
+    compared = fleet.command.run("compare", *sides, "--require=not-worse", "--json")
     assert compared.code == 0, compared.output + compared.errors
+    (comparison,) = compared.document["comparisons"]
+    words = [case["word"] for case in comparison["cases"]]
+    assert len(words) == len(SUITE.cases) and NOT_WORSE.issuperset(words), words
 
     # What is measured stays so, whoever goes on with it, and its document can be had again.
     path = fleet.path(CAMPAIGNS[0], fleet.nodes[0])
@@ -185,5 +213,40 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     assert sorted(fleet.digests()) == sorted(one.digest or "" for one in documents.values())
 
     for name in CAMPAIGNS:
+        fleet.client("clean", name)
+    assert left(fleet.cluster, NAMESPACE) == []
+
+
+@pytest.mark.timeout(240)
+def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> None:
+    for role in roles(ACCOUNT, "pod"):
+        fleet.kubectl("apply", "-f", "-", given=json.dumps(role))
+    fleet.kubectl("create", "serviceaccount", ACCOUNT)
+    fleet.kubectl(
+        "create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}",
+        f"--serviceaccount={NAMESPACE}:{ACCOUNT}",
+    )  # fmt: skip
+    # Somebody else has the nodes until all pods run, which no request keeps from running at once.
+    held = [f"hostbench-{node_hash(node)}" for node in fleet.nodes]
+    for lease in held:
+        made = Lease(metadata=ObjectMeta(name=lease), spec=LeaseSpec(holderIdentity="somebody"))
+        fleet.cluster.client.create(made, namespace=NAMESPACE)
+    names = ("left", "right")
+    options = ("--lock=lease", f"--service-account={ACCOUNT}", "--exclusive=none")
+    clients = [fleet.start(name, *options) for name in names]
+    fleet.cluster.wait_for(
+        Pod,
+        lambda pods: sum(map(is_running, ({name: pod} for name, pod in pods.items()))) == 4,
+        namespace=NAMESPACE,
+    )
+    for lease in held:
+        fleet.cluster.client.delete(Lease, lease, namespace=NAMESPACE)
+    wait_for_ends(clients)
+    documents = fleet.documents(*names)
+    check(documents, "lease")
+    for node in fleet.nodes:
+        check_one_after_another(documents[name, node] for name in names)
+    assert list(fleet.cluster.client.list(Lease, namespace=NAMESPACE)) == []
+    for name in names:
         fleet.client("clean", name)
     assert left(fleet.cluster, NAMESPACE) == []

@@ -56,6 +56,7 @@ CAMPAIGN_KEY, OPTIONS_KEY = "campaign.json", "kubernetes.json"
 CONTAINER = "hostbench"
 CAMPAIGN_DIRECTORY, RESULTS_DIRECTORY = "/etc/hostbench", "/results"
 HOST_LOCK_DIRECTORY = "/run/lock"
+LABEL_CHARACTERS_MOST = 63
 TERMINATION_MESSAGE = "/dev/termination-log"
 # A document of many cases, twice: as it grows and as it is stored.
 RESULTS_SIZE = "1Gi"
@@ -114,6 +115,12 @@ def job_name(campaign: str, node: str, attempt: int) -> str:
 def node_hash(node: str) -> str:
     """Return a node's name in ten hexadecimal digits."""
     return hashlib.sha256(node.encode()).hexdigest()[:10]
+
+
+def host_name(node: str) -> str:
+    """Return a node's name as one label: the host name of the pods that measure it. By a pod's own
+    name, each campaign would measure another host."""
+    return node.replace(".", "-")[:LABEL_CHARACTERS_MOST].rstrip("-")
 
 
 def labels(campaign: str) -> dict[str, str]:
@@ -181,6 +188,7 @@ def _pod(
     limits = {name: value for name, value in wanted.items() if not shared or "/" in name}
     return PodSpec(
         restartPolicy="Never",
+        hostname=host_name(node),
         affinity=_only(node),
         tolerations=_tolerations(campaign, options),
         priorityClassName=options.priority,
