@@ -52,6 +52,8 @@ SIMULATED = "kwok.x-k8s.io/node"
 NOT_READY = "node.kubernetes.io/not-ready"
 CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 STOP_S = 20.0
+# Locally administered.
+BRIDGE_ADDRESS = "02:00:00:00:00:01"
 # Debian's etcd lacks what lists by watches need. Who tries them again and again sees a new node ten
 # seconds late: no client asks for them, and the API server takes no watch for one.
 WITHOUT_WATCH_LISTS = {"KUBE_FEATURE_WatchListClient": "false"}
@@ -250,7 +252,9 @@ class Cluster:
         if self._has_pod_network:
             return
         self._has_pod_network = True
-        _ip("link", "add", self.bridge, "type", "bridge")
+        # With an address of its own: else it has that of a port, another one when a pod ends, and
+        # the others reach the API server only when their neighbour entries have expired.
+        _ip("link", "add", self.bridge, "address", BRIDGE_ADDRESS, "type", "bridge")
         self._stack.callback(_ip, "link", "delete", self.bridge)
         _ip("address", "add", self.address("1/24"), "dev", self.bridge)
         _ip("link", "set", self.bridge, "up")

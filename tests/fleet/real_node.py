@@ -119,7 +119,9 @@ class RealNode:
     def _first_process(self) -> int | None:
         outside = self.cluster.pid(self.name)
         children = Path(f"/proc/{outside}/task/{outside}/children")
-        return int(children.read_text().split()[0]) if children.exists() else None
+        # None is left where a Ctrl-C has reached them, too.
+        found = children.read_text().split() if children.exists() else []
+        return int(found[0]) if found else None
 
     # ---- files ----
 
