@@ -49,7 +49,7 @@ def real_cluster(request: pytest.FixtureRequest) -> Cluster:
     return one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def nodes(real_cluster: Cluster) -> Iterator[tuple[str, str]]:
     """The names of two, of which one lacks the first CPU and one the second."""
     first, second, *_ = sorted(os.sched_getaffinity(0))
