@@ -192,7 +192,7 @@ def write_document(document: ResultDocument, stream: TextIO) -> None:
 def read_document_of_log(lines: Iterable[str], source: str) -> ResultDocument:
     """Return the document between the marker lines of a log. Raise UsageError if it is missing, cut
     short or changed."""
-    remedy = "measure the node again with hostbench fleet retry"
+    remedy = "measure the node again under another --name"
     try:
         content = gzip.decompress(base64.b64decode("".join(_between_markers(lines)), validate=True))
     except (EOFError, LookupError, binascii.Error, gzip.BadGzipFile, zlib.error):
