@@ -109,7 +109,9 @@ def measure(
             engine=engine.value,
             results=results_directory(results),
             lock=lock.value,
-            lease=_lease(campaign.name, node) if lock is LockChoice.LEASE else no_lease,
+            lease=_lease(campaign.name, node, progress.say)
+            if lock is LockChoice.LEASE
+            else no_lease,
             message=termination_message,
         )
         document = measure_node(request, interrupt, progress)
@@ -117,11 +119,16 @@ def measure(
         write_document(document, sys.stdout)
 
 
-def _lease(campaign: str, node: str) -> "Callable[[Interrupt], AbstractContextManager[object]]":
-    """Return what holds the node's Lease object."""
+def _lease(
+    campaign: str, node: str, say: "Callable[[str], None]"
+) -> "Callable[[Interrupt], AbstractContextManager[object]]":
+    """Return what holds the node's Lease object. Raise ResourceError without lightkube."""
+    from hostbench.fleet.engines import needs_lightkube
+
+    needs_lightkube()
     from hostbench.fleet.kubernetes.lease import held_lease
 
-    return lambda interrupt: held_lease(campaign, node, interrupt)
+    return lambda interrupt: held_lease(campaign, node, interrupt, say)
 
 
 class ExclusiveChoice(StrEnum):

@@ -367,10 +367,11 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     interrupt = Interrupt()
     held: list[str] = []
     overlaps: list[list[str]] = []
+    told: list[str] = []
 
     def hold(campaign: str) -> None:
         for _ in range(3):
-            with lease.held_lease(campaign, "n1", interrupt):
+            with lease.held_lease(campaign, "n1", interrupt, told.append):
                 held.append(campaign)
                 overlaps.extend([list(held)] if len(held) > 1 else [])
                 time.sleep(0.1)
@@ -382,13 +383,14 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     for thread in threads:
         thread.join()
     assert overlaps == []
+    assert told and all("which has the node" in text for text in told)
     assert list(simulated.client.list(Lease, namespace="default")) == []
 
     # One whose pod was killed is taken when it was not renewed for its time.
     killed = lease._NodeLease("killed", "n1")
     killed.take(interrupt, lambda _text: None)
     since_s = time.monotonic()
-    with lease.held_lease("next", "n1", interrupt):
+    with lease.held_lease("next", "n1", interrupt, told.append):
         assert time.monotonic() - since_s >= 2.0
         # The killed one was only held up: it has lost the lease, and must end.
         theirs = Interrupt()

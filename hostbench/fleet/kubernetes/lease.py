@@ -30,7 +30,7 @@ LOOK_S = 5.0
 
 @contextlib.contextmanager
 def held_lease(
-    campaign: str, node: str, interrupt: Interrupt, say: Callable[[str], None] = lambda _text: None
+    campaign: str, node: str, interrupt: Interrupt, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Hold the node's lease within the context; wait for it as long as the pod may live.
 
@@ -116,8 +116,9 @@ class _NodeLease:
         """Renew the lease until the event; interrupt the run when that fails for too long."""
         renewed_s = time.monotonic()
         while not ended.wait(RENEW_S):
+            began_s = time.monotonic()
             if self._renew():
-                renewed_s = time.monotonic()
+                renewed_s = began_s
             elif self._lost or time.monotonic() - renewed_s > LEASE_S - RENEW_S:
                 self._lost = True
                 interrupt.trip()
