@@ -202,4 +202,6 @@ def _read_system(text: str) -> dict[str, str]:
         found = json.loads(text)
     except ValueError:
         return {}
-    return {str(name): str(value) for name, value in found.items()} if found else {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): str(value) for name, value in found.items()}

@@ -15,6 +15,7 @@ from hostbench.fleet.kubernetes.nodes import free_resources
 from hostbench.fleet.kubernetes.objects import (
     PodOptions,
     campaign_taint,
+    job_name,
     node_job,
     result_patch,
 )
@@ -44,7 +45,8 @@ class Progress:
         # Those that the watches have shown may be deleted by somebody, and are then made again.
         self._made.difference_update(job.node for job in facts.jobs.values())
         self.make(facts, [node for node, one in states.items() if one.state is NodeState.WAITING])
-        jobs = {node: several[0] for node, several in jobs_by_node(facts.jobs.values()).items()}
+        attempts = jobs_by_node(facts.jobs.values())
+        jobs = {node: attempts[node][0] for node in states if node in attempts}
         self._begin(jobs, states)
         self._keep(jobs, states)
         if self._campaign.exclusive is Exclusive.TAINT:
@@ -71,6 +73,10 @@ class Progress:
 
         self._api.each(due, make_one)
         self._made.update(due)
+        # A Job that somebody deleted has its name again, and nothing was done for the new one.
+        names = {job_name(self._campaign.name, node, attempt) for node, attempt in due.items()}
+        self._begun -= names
+        self._kept -= names
 
     def _begin(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
         """Begin the next Jobs while fewer than `at_most` run. With a queue, Kueue does it."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
 from hostbench.fleet.kubernetes.facts import Facts, JobFacts, NodeFacts, PodFacts
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, PodOptions, toleration
+from hostbench.results.ids import is_job_id
 
 CANCELLED = "cancelled"
 # Why a Job failed that took longer than it may.
@@ -69,12 +70,19 @@ class _States:
         return NodeStatus(node, state, reason)
 
     def _digest(self, job: JobFacts) -> Digest | None:
-        if job.result is not None:
-            return job.result
-        for pod in self._pods.get(job.name, ()):
-            if isinstance(pod.result, Digest):
-                return pod.result
+        results = (job.result, *(pod.result for pod in self._pods.get(job.name, ())))
+        for result in results:
+            if isinstance(result, Digest) and self._is_of(result, job.node):
+                return result
         return None
+
+    def _is_of(self, result: Digest, node: str) -> bool:
+        """Whether a pod reports for its own node: what it writes is not trusted, and names files of
+        the client."""
+        member = result.member
+        return (member.campaign, member.node) == (self._campaign.name, node) and is_job_id(
+            result.job
+        )
 
     def _of(self, job: JobFacts) -> tuple[NodeState, str | None]:
         pod = next(iter(self._pods.get(job.name, ())), None)
