@@ -258,7 +258,7 @@ C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*
                  services/*/tests/*/*.[ch] tests/*/bench/*.c \
                  benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.sh \
-                 tests/e2e/images/*/*.sh \
+                 tests/e2e/images/*/*.sh docs/*/*.sh \
                  benchmarks/*/*.sh)
 
 .DEFAULT_GOAL := help

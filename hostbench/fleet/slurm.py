@@ -24,6 +24,7 @@ import shlex
 import shutil
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,6 +174,9 @@ class ClusterNode:
         return f"its node is {state}" + (f": {self.reason}" if self.reason else "")
 
 
+# A node that was removed from the cluster.
+GONE = ClusterNode("unknown", None, frozenset())
+
 SUBMISSION: TypeAdapter[Submission] = TypeAdapter(Submission)
 OPTIONS: TypeAdapter[SlurmOptions] = TypeAdapter(SlurmOptions)
 STATUS: TypeAdapter[NodeStatus] = TypeAdapter(NodeStatus)
@@ -289,8 +293,6 @@ class SlurmEngine:
             else:
                 _store(path / OPTIONS_FILE, OPTIONS.dump_json(self._options))
                 _store(path / CAMPAIGN_FILE, CAMPAIGN.dump_json(campaign))
-            if not self._submissions(campaign.name):
-                self._plan(campaign.name, _submission(1, campaign.nodes))
             try:
                 self._go_on(campaign)
             except UsageError:
@@ -328,6 +330,8 @@ class SlurmEngine:
 
     def _go_on(self, campaign: Campaign) -> tuple[str, ...]:
         """Submit what is planned and not submitted yet, and give turns; return its nodes."""
+        if not self._submissions(campaign.name):
+            self._plan(campaign.name, _submission(1, campaign.nodes))
         nodes: list[str] = []
         for submission in self._submissions(campaign.name):
             if not submission.jobs:
@@ -342,8 +346,16 @@ class SlurmEngine:
         jobs = {task.node: task.job for task in _tasks([name])}
         for node in submission.nodes:
             # A node whose job has ended, and which Slurm forgot since, left a message.
-            if node not in jobs and self._message(campaign.name, node) is None:
+            if node in jobs or self._message(campaign.name, node) is not None:
+                continue
+            try:
                 jobs[node] = self._sbatch(campaign, name, node)
+            except UsageError as error:
+                # The first one's error is all nodes'; a later one is that of a node that was
+                # removed from the cluster meanwhile.
+                if not jobs:
+                    raise
+                self._remember(campaign.name, NodeStatus(node, NodeState.MISSING, error.message))
         ids = tuple(jobs.get(node, "") for node in submission.nodes)
         self._plan(campaign.name, replace(submission, jobs=ids))
 
@@ -380,7 +392,7 @@ class SlurmEngine:
     def _give_turns(self, at_most: int, tasks: Sequence[Task]) -> None:
         """Release held jobs until `at_most` run or may begin. A node that cannot begin gives its
         turn to one that can."""
-        table = _node_table()
+        table = defaultdict(lambda: GONE, _node_table())
         waiting = [task for task in tasks if task.state == "PENDING"]
         held = [task for task in waiting if task.is_held]
         ready = [task for task in held if table[task.node].is_free]
@@ -433,7 +445,7 @@ class SlurmEngine:
         for node in open_nodes:
             if node in ended:
                 continue
-            job = jobs[node]
+            job = jobs.get(node)
             if job is None:
                 ended[node] = NodeStatus(node, NodeState.WAITING, UNSUBMITTED)
             elif (task := by_job.get(job)) is not None:
@@ -540,7 +552,7 @@ class SlurmEngine:
             document = ResultsStore(self._node(name, node)).job(digest.job).load()
             expected = (name, campaign.cluster, node)
             member = document.member
-            found = member and (member.campaign, member.cluster, member.node)
+            found = None if member is None else (member.campaign, member.cluster, member.node)
             if found != expected:
                 raise UsageError(
                     f"the document of {_place(expected)} is of {_place(found)}; remove "

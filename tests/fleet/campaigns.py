@@ -5,9 +5,10 @@ from typing import Any
 
 from hostbench.fleet.campaign import Campaign
 from hostbench.fleet.node import CAMPAIGN
+from hostbench.model.events import ParamValue
 from hostbench.model.suite import IdleRules, Repeats, Suite, SuiteCase
 
-MOMENT = {"threads": 1, "duration_s": 0.05, "warmup_s": 0}
+MOMENT: dict[str, ParamValue] = {"threads": 1, "duration_s": 0.05, "warmup_s": 0}
 
 
 def small_suite(**changes: Any) -> Suite:

@@ -17,9 +17,11 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
+from hostbench.base.interrupt import Interrupt
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.node import DIGEST, digest_of
 from hostbench.fleet.slurm import UNSUBMITTED, SlurmEngine, SlurmOptions
+from hostbench.host.lock import host_lock
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import SuiteCase
 from hostbench.results.sealed import read_document, sealed
@@ -273,6 +275,13 @@ def test_a_client_killed_while_it_submits(stubs: Stubs) -> None:
     engine.cancel(name)
     wait_until(lambda: not stubs.slurm.run("squeue", "-h"))
     assert [one.state for one in ended(engine, name).values()].count(NodeState.MISSING) >= 3
+    # One that was killed before it planned any job.
+    (stubs.slurm.shared / name / "1.json").unlink()
+    (stubs.directory / "node1" / "slow").unlink()
+    for node in stubs.slurm.nodes:
+        (stubs.slurm.shared / name / "nodes" / node / "end.json").unlink(missing_ok=True)
+    assert {one.reason for one in engine.status(name)} == {UNSUBMITTED}
+    assert {one.state for one in ended(engine, name).values()} == {NodeState.MEASURED}
 
 
 def test_nodes_take_turns_and_one_that_is_down_gives_its_turn_away(stubs: Stubs) -> None:
@@ -377,6 +386,21 @@ def test_a_real_failure_and_a_missing_program_are_one_line(
     status = ended(missing, "nowhere")["node1"]
     assert status.state is NodeState.FAILED
     assert "/nowhere/hostbench: not found" in str(status.reason)
+
+
+def test_a_host_that_somebody_else_measures(slurm: Slurm, engine: SlurmEngine) -> None:
+    """A run by hand has the host until the node's time is over; then the node can be retried."""
+    made = campaign(name="busy", cluster=CLUSTER, nodes=("node1",), time_limit_s=2.0)
+    interrupt = Interrupt()
+    with host_lock(0, interrupt) as lock:
+        lock.name_holder("by-hand")
+        engine.start(made)
+        status = ended(engine, "busy")["node1"]
+    interrupt.close()
+    assert status.state is NodeState.FAILED
+    assert str(status.reason).startswith("this host is busy with job 'by-hand' of pid")
+    assert engine.retry("busy") == ("node1",)
+    assert ended(engine, "busy")["node1"].state is NodeState.MEASURED
 
 
 def test_slurm_that_forgot_its_jobs(stubs: Stubs) -> None:
