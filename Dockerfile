@@ -1,6 +1,8 @@
-# All images of the stack. compose.yaml builds them; by hand:
+# All images. compose.yaml builds those of the stack; by hand:
 #   docker build --target service --build-arg SUBSYSTEM=cpu .
 #   docker build --target orchestrator .
+# The command line with the programs and peers of every subsystem, for campaigns over many hosts:
+#   docker build --target hostbench --tag hostbench .
 # What the image of one subsystem has besides stands beside it, in services/<subsystem>/image.sh.
 
 FROM debian:trixie-slim AS base
@@ -32,6 +34,18 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     /opt/pip/bin/pip --python /opt/hostbench/bin/python --disable-pip-version-check \
         install --require-hashes --requirement /tmp/service.txt
 
+FROM environment AS hostbench-packages
+COPY requirements/cli.txt requirements/kubernetes.txt /tmp/
+RUN --mount=type=cache,target=/root/.cache/pip \
+    --mount=type=secret,id=ca_bundle \
+    if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \
+    /opt/pip/bin/pip --python /opt/hostbench/bin/python --disable-pip-version-check \
+        install --require-hashes --requirement /tmp/cli.txt --requirement /tmp/kubernetes.txt && \
+    /opt/pip/bin/pip --python /opt/hostbench/bin/python uninstall --yes setuptools && \
+    printf '%s\n' '#!/opt/hostbench/bin/python3' 'import sys' \
+        'from hostbench.__main__ import main' 'sys.exit(main())' >/opt/hostbench/bin/hostbench && \
+    chmod 755 /opt/hostbench/bin/hostbench
+
 FROM environment AS orchestrator-packages
 COPY requirements/orchestrator.txt /tmp/
 RUN --mount=type=cache,target=/root/.cache/pip \
@@ -51,9 +65,22 @@ RUN rm -r services/*/bench services/*/kernels services/*/image.sh && \
     python3 -m compileall -q . && \
     chmod -R a+rX . # whatever the umask of the checkout was
 
-# ---- the services ----
+# ---- what measures ----
 
-# The benchmark program of a subsystem, with the compiler and everything else that making it takes.
+# What a program and an image are made of: of one subsystem, or of all where SUBSYSTEM is not given.
+# No Python, a change of which builds no program anew; the Makefile goes by subsystem.py.
+FROM base AS sources
+WORKDIR /services
+COPY services .
+ARG SUBSYSTEM
+RUN for name in ${SUBSYSTEM:-*}; do \
+        [ -d "$name/bench" ] || continue; \
+        mkdir -p "/sources/$name" && touch "/sources/$name/subsystem.py" && \
+        find "$name" -mindepth 1 -maxdepth 1 \( -name bench -o -name kernels -o -name image.sh \) \
+            -exec cp -r {} "/sources/$name/" \; || exit; \
+    done
+
+# The benchmark programs, with the compiler and everything else that making them takes.
 FROM environment AS program
 RUN --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
     --mount=type=cache,target=/var/cache/apt,sharing=locked \
@@ -64,36 +91,47 @@ COPY scripts/find-python.sh scripts/nvrtc.sh scripts/openblas.sh scripts/step.sh
 COPY requirements/gpu-build.txt requirements/openblas.txt requirements/
 COPY Makefile pyproject.toml ./
 COPY harness harness
-ARG SUBSYSTEM
-COPY services/$SUBSYSTEM/bench services/$SUBSYSTEM/bench
-# A pattern, since most subsystems have no such directory.
-COPY services/$SUBSYSTEM/kernel[s] services/$SUBSYSTEM/kernels
+COPY --from=sources /sources services
 # What `packages` would look for is there. pip is for NVIDIA's compiler of the GPU kernels and for
 # OpenBLAS.
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \
-    make --jobs="$(nproc)" --old-file=packages programs SUBSYSTEMS="$SUBSYSTEM"
+    make --jobs="$(nproc)" --old-file=packages programs
 
-FROM base AS service
-COPY --from=service-packages /opt/hostbench /opt/hostbench
-ARG SUBSYSTEM
-ENV HOSTBENCH_PROGRAMS=/opt/hostbench/bin \
-    HOSTBENCH_SUBSYSTEM="${SUBSYSTEM:?give one, such as --build-arg SUBSYSTEM=cpu}"
+FROM base AS measuring
 # Debian packages with drivers of OpenCL, for the gpu service.
 ARG OPENCL_DRIVERS=
 RUN --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
     --mount=type=cache,target=/var/cache/apt,sharing=locked \
-    --mount=type=bind,source=services/$SUBSYSTEM/image.sh,target=/tmp/image.sh \
-    apt-get update && sh /tmp/image.sh
-COPY --from=program /src/build/release/$SUBSYSTEM-bench /opt/hostbench/bin/
-# Of the cpu service alone: a pattern, since no other has it.
+    --mount=type=bind,from=sources,source=/sources,target=/tmp/sources \
+    apt-get update && \
+    for script in /tmp/sources/*/image.sh; do sh "$script" || exit; done
+ENV HOSTBENCH_PROGRAMS=/opt/hostbench/bin
+COPY --from=program /src/build/release/*-bench /opt/hostbench/bin/
+# Of the cpu program alone: a pattern, since no other has it.
 COPY --from=program /src/build/openbla[s] /opt/hostbench/openblas/
 COPY --from=code /opt/hostbench/app/hostbench /opt/hostbench/app/hostbench
 COPY --from=code /opt/hostbench/app/services /opt/hostbench/app/services
 USER 10001:10001
 WORKDIR /tmp
+
+# ---- the services ----
+
+FROM measuring AS service
+COPY --from=service-packages /opt/hostbench /opt/hostbench
+ARG SUBSYSTEM
+ENV HOSTBENCH_SUBSYSTEM="${SUBSYSTEM:?give one, such as --build-arg SUBSYSTEM=cpu}"
 CMD ["sh", "-c", "exec python3 -m hostbench.service \"$HOSTBENCH_SUBSYSTEM\""]
+
+# ---- the command line, with all that it measures ----
+
+FROM measuring AS hostbench
+COPY --from=hostbench-packages /opt/hostbench /opt/hostbench
+COPY --from=code /opt/hostbench/app/suites /opt/hostbench/app/suites
+# On a disk where the root is read-only: disk workloads make a directory of theirs in it.
+VOLUME /var/tmp
+ENTRYPOINT ["hostbench"]
 
 # ---- the orchestrator ----
 

@@ -134,12 +134,19 @@ venv: packages ## make .venv with the command line, .venv/bin/hostbench
 
 # ---- what to call ----
 
+HELM ?= $(firstword $(wildcard build/kubernetes/helm) helm)
+
 help: ## this list
 	@echo "make TARGET [VARIABLE=VALUE ...]"
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
 
 run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking, NVRTC=none without CUDA, OPENBLAS=none with the system's BLAS
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
+
+PREFIX ?= /usr/local
+
+install: packages programs ## lay out what hosts run without this checkout: DESTDIR=... PREFIX=/usr/local
+	@scripts/install.sh "$(DESTDIR)" "$(PREFIX)"
 
 peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, fio, hpcc ...
 	@scripts/system-packages.sh peers
@@ -162,6 +169,14 @@ down: ## stop the stack; results and metrics stay
 
 sbom: packages ## write what the images are made of into build/sbom (CycloneDX), look up known advisories
 	@scripts/sbom.sh
+
+images: ## build the images for a cluster: REGISTRY=registry.example/hostbench, PUSH=1 pushes them
+	@scripts/images.sh "$(REGISTRY)" "$(PUSH)"
+
+chart: ## package the Helm chart into build/chart, write charts/kustomize of it
+	@$(HELM) package --destination build/chart charts/hostbench
+	@$(HELM) template hostbench charts/hostbench --show-only templates/campaigns.yaml \
+	    --set image.registry=none >charts/kustomize/campaigns.yaml
 
 backup: ## save the stack's results, settings and keys: TO=FILE.tar
 	@scripts/backup.sh save "$(TO)"
@@ -195,7 +210,7 @@ test-all: venv collected c-tests-release c-tests-asan $(VARIANTS:%=programs-%) #
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start
-	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py $(ARGS)
+	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py tests/e2e/test_image.py $(ARGS)
 
 fuzz: packages build/fuzz/net-control ## try broken control messages on a network test: FUZZ_SECONDS=600
 	@for target in messages door far_end near_end grant; do \
@@ -253,12 +268,12 @@ C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*
                  services/*/tests/*/*.[ch] tests/*/bench/*.c \
                  benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.sh \
-                 tests/e2e/images/*/*.sh \
+                 tests/e2e/images/*/*.sh docs/*/*.sh \
                  benchmarks/*/*.sh)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run peers env farhost key up down sbom backup restore program programs \
-    $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
+.PHONY: help collected run install peers env farhost key up down sbom images chart backup restore \
+    program programs $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
     test-all e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

@@ -1,4 +1,4 @@
-"""Run measurements while nobody else uses the host, so that two tools can be compared fairly."""
+"""Run measurements while no other process uses the host, so that two tools are compared fairly."""
 
 import os
 import resource
@@ -39,19 +39,18 @@ def wait_until_idle() -> None:
 def quietly(
     run: Callable[Arguments, Figure], *args: Arguments.args, **options: Arguments.kwargs
 ) -> Figure:
-    """Return what `run` gives while nobody else uses the host. Repeat it until that is the case;
-    raise SystemExit after 40 attempts."""
+    """Return the result of `run` from a time when others took at most FOREIGN_RATIO_MOST of the
+    CPUs. Run it again after each disturbed attempt; raise SystemExit after ATTEMPTS of them."""
     return _repeated(_foreign_ratio, partial(run, *args, **options))
 
 
 def quietly_with_a_disk(
     run: Callable[Arguments, Figure], *args: Arguments.args, **options: Arguments.kwargs
 ) -> Figure:
-    """Do as quietly() for a run for which the kernel also works in threads and interrupts of its
-    own.
+    """Do the same as quietly(), for a run that uses a disk.
 
-    Only time in the user code of other processes, and time taken by the hypervisor, counts as a
-    disturbance.
+    The kernel's own threads and interrupts then work for the run. So only the user code of other
+    processes, and what the hypervisor takes, count as a disturbance.
     """
     return _repeated(_foreign_user_ratio, partial(run, *args, **options))
 

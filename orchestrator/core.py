@@ -35,6 +35,7 @@ from orchestrator.results.apart import OneAtATime
 from orchestrator.results.archive import Archive
 from orchestrator.results.catalogue import Catalogue
 from orchestrator.results.deciding import Decider
+from orchestrator.results.monitored import MonitoredHosts
 from orchestrator.results.reporting import Reporter
 from orchestrator.results.retention import Retention
 from orchestrator.run.events import LivePublisher
@@ -84,7 +85,15 @@ class Orchestrator:
         self._quick_jobs = JobStore(quick)
         self._keeper = Keeper(self._quick_jobs.renew)
         self._live = LivePublisher(self._quick_jobs.publish)
-        self.metrics = Metrics(self.jobs, lambda: self._keeper.count, self._outbox_figures)
+        self._monitored = MonitoredHosts(
+            settings.results,
+            self.decider.refresh_index,
+            lambda: self._keeper.count > 0,
+            self._ending,
+        )
+        self.metrics = Metrics(
+            self.jobs, lambda: self._keeper.count, self._outbox_figures, self._monitored.text
+        )
         self._runner = Runner(
             Surroundings(
                 jobs=self.jobs,
@@ -141,6 +150,7 @@ class Orchestrator:
         self._keeper.stop_all(Stop.SHUTDOWN)
         self._runner.join(STOP_S)
         self._retention.close()
+        self._monitored.close()
         self._listener.close()
         self._live.close()
         if self.points is not None:

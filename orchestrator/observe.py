@@ -102,8 +102,16 @@ def thread_check(alive: Callable[[], bool]) -> Check:
 class Metrics:
     """The metrics of one orchestrator. What Redis holds is read at each scrape."""
 
-    def __init__(self, jobs: JobStore, running_here: Callable[[], int], outbox: Lengths) -> None:
-        """`outbox` returns its figures by name, such as `entries`; empty without InfluxDB."""
+    def __init__(
+        self,
+        jobs: JobStore,
+        running_here: Callable[[], int],
+        outbox: Lengths,
+        hosts: Callable[[], bytes],
+    ) -> None:
+        """`outbox` returns its figures by name, such as `entries`; empty without InfluxDB. `hosts`
+        returns the series of the hosts, as text."""
+        self._hosts = hosts
         self._registry = CollectorRegistry()
         self._registry.register(_Shared(jobs, running_here, outbox))
         self.dispatch_seconds = Histogram(
@@ -115,7 +123,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
-        return generate_latest(self._registry)
+        return generate_latest(self._registry) + self._hosts()
 
 
 class _Shared(Collector):

@@ -27,10 +27,10 @@ def show(tables: Tables) -> None:
         print()
 
 
-def written(page: str, tables: Mapping[str, Iterable[str]]) -> str:
-    """Return the page with these tables in their places."""
+def written(page: str, tables: Mapping[str, Iterable[str]], room: str = "decisions") -> str:
+    """Return the page with these tables in their places, which name `room`."""
     for name, lines in tables.items():
-        begin, end = f"<!-- decisions: {name} -->\n", f"<!-- end of decisions: {name} -->"
+        begin, end = f"<!-- {room}: {name} -->\n", f"<!-- end of {room}: {name} -->"
         before, _, rest = page.partition(begin)
         if end not in rest:
             raise SystemExit(f"the page has no place for a table: {begin.strip()} … {end}")

@@ -3,8 +3,7 @@
 usage: python -m benchmarks.mem.against_multichase /path/of/multichase [PAIRS] (default: 7)
 
 multichase is google/multichase, built with its own Makefile. Like ours it visits all nodes of 64
-bytes in one random order (-T as large as the memory, so there is no locality), and it is asked for
-its mean.
+bytes in one random order (-T as large as the memory, so there is no locality). It reports its mean.
 """
 
 import os

@@ -217,7 +217,7 @@ def sockperf(
 ) -> float:
     """Return the median round trip of sockperf's ping-pong, in seconds.
 
-    It is asked for whole round trips; by default it reports half of one.
+    The option --full-rtt makes it report whole round trips instead of halves.
     """
     file = tool("sockperf", "SOCKPERF")
     where = ["-i", way.address, "-p", str(SOCKPERF_PORT), *(["--tcp"] if tcp else []), *options]

@@ -399,7 +399,7 @@ def draw(rows: Sequence[Row], picture: Path) -> None:
 
 
 def main() -> None:
-    """Print the tables, and draw the diagram when asked for."""
+    """Print the tables; with --diagram, also draw the diagram."""
     parser = argparse.ArgumentParser(description="The tables of benchmarks.trust.experiment.")
     parser.add_argument("file", type=Path, nargs="?", default=RAW)
     parser.add_argument("--diagram", type=Path, metavar="PICTURE.svg")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench import __version__
-from hostbench.base.errors import UsageError
+from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.ab import settings
 from hostbench.cli.baseline import baseline
 from hostbench.cli.decisions import decisions
+from hostbench.cli.fleet import fleet
 from hostbench.cli.history import histories
 from hostbench.cli.options import (
     EPILOG,
@@ -43,6 +44,7 @@ from hostbench.cli.stack import stack
 
 if TYPE_CHECKING:
     from hostbench.cli.commands import RunRequest
+    from hostbench.model.result import ResultDocument
 
 # Each command imports what takes time to import.
 
@@ -71,6 +73,7 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     CSV = "csv"
+    OPENMETRICS = "openmetrics"
 
 
 def _version(given: bool) -> None:
@@ -109,6 +112,13 @@ def run(
         bool,
         typer.Option("--no-report", help="Write no page; hostbench report makes it later."),
     ] = False,
+    openmetrics: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.prom",
+            help="Also write the job's series for node_exporter's textfile collector.",
+        ),
+    ] = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -125,9 +135,28 @@ def run(
         results=results,
         report=not no_report,
     )
+    if openmetrics is not None:
+        from hostbench.page.series import check_textfile
+
+        check_textfile(openmetrics)
     document, code = run_job(request)
+    if openmetrics is not None:
+        code = _write_series(document, openmetrics, code)
     print_document(document, as_json=as_json, as_csv=as_csv)
     raise typer.Exit(code)
+
+
+def _write_series(document: "ResultDocument", target: Path, code: ExitCode) -> ExitCode:
+    """Write the series of a job that was just measured; return the exit code of the command. The
+    result counts and is printed, also where this fails."""
+    from hostbench.page.series import write_textfile
+
+    try:
+        write_textfile(document, target)
+    except HostbenchError as error:
+        typer.echo(f"hostbench: {error.message}", err=True)
+        return error.exit_code if code is ExitCode.OK else code
+    return code
 
 
 @app.command(epilog=EPILOG)
@@ -305,14 +334,17 @@ def report(
     job: Annotated[str, typer.Argument(help="A job id that hostbench list shows, or latest.")],
     form: Annotated[
         ReportFormat,
-        typer.Option("--format", help="A page, Markdown for a ticket, or CSV as show prints it."),
+        typer.Option(
+            "--format",
+            help="A page, Markdown for a ticket, CSV as show prints it, or series for Prometheus.",
+        ),
     ] = ReportFormat.HTML,
     output: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
             help="Where to, - for standard output. Default: report.html in the job's directory; "
-            "Markdown and CSV go to standard output.",
+            "the other formats go to standard output.",
         ),
     ] = None,
     results: Results = None,
@@ -332,6 +364,7 @@ app.add_typer(decisions)
 app.add_typer(settings)
 app.add_typer(baseline)
 app.add_typer(histories)
+app.add_typer(fleet)
 app.add_typer(stack)
 
 

@@ -45,6 +45,10 @@ def _assignments(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     return assignments(ctx, incomplete)
 
 
+Namespace = Annotated[
+    str | None,
+    typer.Option(help="Kubernetes: the namespace of the campaign. Default: that of kubectl."),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Csv = Annotated[bool, typer.Option("--csv", help="CSV on standard output, base units.")]
 Results = Annotated[

@@ -24,7 +24,7 @@ from hostbench.model.baseline import (
     MeasuredFigure,
     MeasuredJob,
 )
-from hostbench.model.decision import CaseFigure
+from hostbench.model.decision import CaseFigure, JobFigures
 from hostbench.model.events import PROTOCOL_SCHEMA
 from hostbench.model.registry import subsystems
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
@@ -71,7 +71,9 @@ def measured_job(document: ResultDocument) -> MeasuredJob:
     slim = document.model_dump(
         mode="json", exclude={"cases": {"__all__": {"trials", "peers"}}, "far_host": True}
     )
-    facts = job_figures(slim).facts
+    found = job_figures(slim)
+    assert found.key is not None
+    facts = found.facts
     protocols = (trial.start.protocol for case in cases for trial in case.trials if trial.start)
     return MeasuredJob(
         job=document.job.id,
@@ -79,22 +81,39 @@ def measured_job(document: ResultDocument) -> MeasuredJob:
         digest=document.digest,
         created_unix_s=document.job.created_unix_s,
         versions={one.subsystem: one.version for one in document.programs},
-        key=HostKey(
-            cpu=host.cpu.model_name or host.cpu.architecture,
-            stepping=host.cpu.stepping,
-            sockets=host.cpu.sockets,
-            cpus=len(host.allowed_cpus),
-            memory=facts.get("memory channels"),
-            virtualisation=host.virtualisation.product or host.virtualisation.vendor,
-            is_guest=host.virtualisation.is_guest,
-            protocol=next(protocols, PROTOCOL_SCHEMA),
-        ),
+        key=found.key.model_copy(update={"protocol": next(protocols, PROTOCOL_SCHEMA)}),
         facts={
             name: value
             for name, value in facts.items()
             if name in FACTS or name.startswith(MITIGATION)
         },
         figures={case.case: one for case in cases if (one := _measured(case)) is not None},
+    )
+
+
+def measured_figures(job: JobFigures) -> MeasuredJob:
+    """Return the same from a job's figures in the index."""
+    assert job.key is not None
+    return MeasuredJob(
+        job=job.job,
+        machine=job.machine,
+        digest=job.digest,
+        created_unix_s=job.created_unix_s,
+        versions=job.versions,
+        key=job.key,
+        facts={},
+        figures={
+            case: MeasuredFigure(
+                title=one.title,
+                workload=one.workload,
+                unit=one.unit,
+                direction=one.direction,
+                value=one.headline,
+                limit=one.limit,
+            )
+            for case, one in job.cases.items()
+            if one.headline is not None and not one.naive
+        },
     )
 
 

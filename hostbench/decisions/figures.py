@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hostbench.base.units import exact_bytes, human
+from hostbench.model.baseline import HostKey
 from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.model.events import PROTOCOL_SCHEMA
 from hostbench.model.host import Boot, HostInventory
-from hostbench.model.result import USABLE, Verdict
+from hostbench.model.result import USABLE, CampaignMember, Verdict
 
 # This many digits of a program's or a document's hash distinguish two.
 HASH_SHOWN = 12
@@ -21,18 +23,41 @@ def job_figures(document: Mapping[str, Any]) -> JobFigures:
     """Return what decisions need from a result document, given as the JSON of a ResultDocument."""
     host = HostInventory.model_validate(document["host"], strict=False)
     job = document["job"]
+    facts = facts_of(document, host)
     return JobFigures(
         job=job["id"],
         suite=job["suite"],
         host=host.hostname,
-        machine=host.machine or host.hostname,
+        machine=machine_of(host),
         is_guest=host.virtualisation.is_guest,
         created_unix_s=job["created_unix_s"],
         digest=document.get("digest"),
         versions={one["subsystem"]: one["version"] for one in document["programs"]},
-        facts=dict(_facts(document, host)),
+        facts=facts,
         cases={case["case"]: _case_figure(case) for case in document["cases"]},
         boot=Boot.model_validate(moment) if (moment := document.get("boot")) else None,
+        key=_key(document, host, facts),
+        member=CampaignMember.model_validate(of) if (of := document.get("member")) else None,
+    )
+
+
+def _key(document: Mapping[str, Any], host: HostInventory, facts: Mapping[str, str]) -> HostKey:
+    protocols = (
+        event["protocol"]
+        for case in document["cases"]
+        for trial in case.get("trials", ())
+        for event in trial["events"]
+        if event["event"] == "start" and "protocol" in event
+    )
+    return HostKey(
+        cpu=host.cpu.model_name or host.cpu.architecture,
+        stepping=host.cpu.stepping,
+        sockets=host.cpu.sockets,
+        cpus=len(host.allowed_cpus),
+        memory=facts.get("memory channels"),
+        virtualisation=host.virtualisation.product or host.virtualisation.vendor,
+        is_guest=host.virtualisation.is_guest,
+        protocol=next(protocols, PROTOCOL_SCHEMA),
     )
 
 
@@ -53,6 +78,11 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
         delivered = _value(case["delivered"])
     else:
         why_not = f"the case was {verdict}"
+    figure = case.get("figure") if verdict in USABLE else None
+    headline = _value(figure)
+    interval = figure["interval"] if figure and headline is not None else None
+    limit = primary.get("limit") if primary else None
+    condition, reasons = case.get("condition"), case["reasons"]
     return CaseFigure(
         case=case["case"],
         title=f"{case['workload']} {case['label']}".strip(),
@@ -62,6 +92,14 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
         undisturbed=undisturbed,
         delivered=delivered,
         why_not=why_not,
+        headline=headline,
+        low=interval["low"] if interval else None,
+        high=interval["high"] if interval else None,
+        limit=limit["value"] if limit and limit["value"] else None,
+        naive=case.get("naive", False),
+        verdict=verdict,
+        reason=reasons[0]["code"] if reasons else None,
+        culprit=condition["culprit"] if condition else None,
     )
 
 
@@ -71,8 +109,20 @@ def _value(figure: Mapping[str, Any] | None) -> float | None:
     return figure["value"] if figure and figure["value"] > 0 else None
 
 
+def machine_of(host: HostInventory) -> str:
+    """Return what tells a machine from others: two may have the same name."""
+    return host.machine or host.hostname
+
+
+def facts_of(document: Mapping[str, Any], host: HostInventory) -> dict[str, str]:
+    """Return the facts about a job by name, in words, without the unknown ones.
+
+    `document`: the JSON of a ResultDocument, or of the SessionRecord of a job that begins.
+    """
+    return dict(_facts(document, host))
+
+
 def _facts(document: Mapping[str, Any], host: HostInventory) -> Iterator[tuple[str, str]]:
-    """Yield the facts by name, in words. Unknown facts are left out."""
     cpu, clock, memory = host.cpu, host.frequency, host.memory
     quota = host.cgroup.quota_cpus
     known: dict[str, object] = {

@@ -7,6 +7,8 @@ directory without jobs, so that nothing is written into a directory that was nam
 """
 
 import contextlib
+import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,20 +18,27 @@ from pydantic import ValidationError
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.decisions.figures import job_figures
-from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.decisions.status import job_statuses
+from hostbench.model.decision import CaseFigure, JobFigures, SubsystemStatus
 from hostbench.results.ids import JOB_ID, job_ids
 from hostbench.results.sealed import checked_json, not_a_document
 from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 
 INDEX = "figures.sqlite"
 # The version of the tables: with another number, the index is made again.
-LAYOUT = 2
+LAYOUT = 3
 BUSY_S = 10.0
+# A reader that makes no index waits less: it asks again soon.
+READ_S = 1.0
 _TABLES = """
 CREATE TABLE jobs (job TEXT PRIMARY KEY, stamp TEXT, head TEXT);
 CREATE TABLE figures ("case" TEXT, job TEXT, figure TEXT, PRIMARY KEY ("case", job)) WITHOUT ROWID;
 CREATE INDEX of_job ON figures (job);
+CREATE TABLE statuses (host TEXT, subsystem TEXT, job TEXT, status TEXT,
+    PRIMARY KEY (host, subsystem, job));
+CREATE INDEX status_of_job ON statuses (job);
 """
+_TABLE_NAMES = ("jobs", "figures", "statuses")
 
 
 class FigureIndex:
@@ -51,10 +60,15 @@ class FigureIndex:
         rows = self._connection.execute("SELECT job FROM jobs WHERE stamp != '' ORDER BY job")
         return [job for (job,) in rows]
 
-    def heads(self) -> list[JobFigures]:
-        """Return all jobs whose documents can be trusted, oldest first, without their figures."""
-        self.refresh()
-        rows = self._connection.execute("SELECT head FROM jobs WHERE head IS NOT NULL ORDER BY job")
+    def heads(self, ids: Sequence[str] | None = None) -> list[JobFigures]:
+        """Return the jobs whose documents can be trusted, oldest first, without their figures: all,
+        or those of these ids."""
+        self.refresh(ids)
+        rows = self._connection.execute(
+            "SELECT head FROM jobs WHERE head IS NOT NULL AND (?1 IS NULL OR job IN "
+            "(SELECT value FROM json_each(?1))) ORDER BY job",
+            (None if ids is None else json.dumps(ids),),
+        )
         return [JobFigures.model_validate_json(head) for (head,) in rows]
 
     def jobs(self, ids: Sequence[str]) -> list[JobFigures]:
@@ -84,6 +98,16 @@ class FigureIndex:
         )
         return {job: CaseFigure.model_validate_json(figure) for job, figure in rows}
 
+    def newest_of_case(self, case: str, ids: Sequence[str], most: int) -> list[CaseFigure]:
+        """Return the figures of one case in the newest `most` of these jobs that have it, the
+        newest first. The jobs are not read anew."""
+        rows = self._connection.execute(
+            'SELECT figure FROM figures WHERE "case" = ? AND job IN '
+            "(SELECT value FROM json_each(?)) ORDER BY job DESC LIMIT ?",
+            (case, json.dumps(ids), most),
+        )
+        return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
+
     def newest_of_each_case(self) -> list[CaseFigure]:
         """Return one figure of every case: that of its newest job."""
         self.refresh()
@@ -111,10 +135,11 @@ class FigureIndex:
         """Read what is new or changed in these jobs (None: in all), and remove jobs that are
         gone."""
         there = job_ids(self.root)
-        wanted = there if ids is None else [job for job in ids if job in set(there)]
+        exist = set(there)
+        wanted = there if ids is None else [job for job in ids if job in exist]
         known = dict(self._connection.execute("SELECT job, stamp FROM jobs"))
         with contextlib.suppress(sqlite3.OperationalError), self._connection:
-            for job in known.keys() - set(there):
+            for job in known.keys() - exist:
                 self._forget(job)
         for job in wanted:
             document = self.root / job / DOCUMENT
@@ -124,17 +149,21 @@ class FigureIndex:
                     self._take(job, stamp, document)
 
     def _forget(self, job: str) -> None:
-        self._connection.execute("DELETE FROM jobs WHERE job = ?", (job,))
-        self._connection.execute("DELETE FROM figures WHERE job = ?", (job,))
+        for table in _TABLE_NAMES:
+            self._connection.execute(f"DELETE FROM {table} WHERE job = ?", (job,))  # noqa: S608
 
     def _take(self, job: str, stamp: str, document: Path) -> None:
         head = None
         with contextlib.suppress(UsageError):
             found = read_figures(document)
-            head = found.model_copy(update={"cases": {}}).model_dump_json()
+            head = found.model_copy(update={"cases": {}, "statuses": ()}).model_dump_json()
             self._connection.executemany(
                 "INSERT INTO figures VALUES (?, ?, ?)",
                 ((case.case, job, case.model_dump_json()) for case in found.cases.values()),
+            )
+            self._connection.executemany(
+                "INSERT INTO statuses VALUES (?, ?, ?, ?)",
+                ((one.host, one.subsystem, job, one.model_dump_json()) for one in found.statuses),
             )
         self._connection.execute("INSERT INTO jobs VALUES (?, ?, ?)", (job, stamp, head))
 
@@ -155,13 +184,52 @@ def read_figures(document: Path) -> JobFigures:
         raise UsageError(f"cannot read {document}: {error.strerror}; {remedy}") from None
     raw = checked_json(content, str(document), remedy)
     try:
-        return job_figures(raw)
+        statuses = job_statuses(raw, os.environ)
+        return job_figures(raw).model_copy(update={"statuses": statuses})
     except ValidationError as error:
         raise not_a_document(error, str(document), remedy) from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(
             f"{document} is not a result document: {type(error).__name__} at {error}; {remedy}"
         ) from None
+
+
+def newest_statuses(root: Path) -> list[SubsystemStatus]:
+    """Return the newest status of each subsystem of each host, as the index in a results directory
+    has them: no document is read. Raise sqlite3.Error if there is no index that can be read."""
+    with _reading(root) as connection:
+        rows = connection.execute(
+            "SELECT status FROM statuses JOIN (SELECT host, subsystem, MAX(job) AS job "
+            "FROM statuses GROUP BY host, subsystem) USING (host, subsystem, job) "
+            "ORDER BY host, subsystem"
+        )
+        return [SubsystemStatus.model_validate_json(status) for (status,) in rows]
+
+
+def is_stale(root: Path) -> bool:
+    """Return whether the index in a results directory lacks a document, or has one that is gone.
+
+    A document that replaced another one counts only with `FigureIndex.refresh`.
+    """
+    there = set(job_ids(root))
+    try:
+        with _reading(root) as connection:
+            rows = connection.execute("SELECT job FROM jobs WHERE stamp != ''")
+            known = {job for (job,) in rows}
+    except sqlite3.Error:
+        known = set()
+    return not known <= there or any(_stamp(root / job / DOCUMENT) for job in there - known)
+
+
+@contextlib.contextmanager
+def _reading(root: Path) -> Iterator[sqlite3.Connection]:
+    """Yield the index as it is. Raise sqlite3.Error if there is none of this layout."""
+    address = f"{(root / INDEX).absolute().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True, timeout=READ_S)) as connection:
+        (layout,) = connection.execute("PRAGMA user_version").fetchone()
+        if layout != LAYOUT:
+            raise sqlite3.DatabaseError(f"its layout is {layout}")
+        yield connection
 
 
 def _stamp(document: Path) -> str:
@@ -205,7 +273,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     (layout,) = connection.execute("PRAGMA user_version").fetchone()
     if layout != LAYOUT:
-        for name in ("jobs", "figures"):
+        for name in _TABLE_NAMES:
             connection.execute(f"DROP TABLE IF EXISTS {name}")
         for statement in _TABLES.strip().split(";\n"):
             connection.execute(statement)

@@ -97,7 +97,7 @@ def split_of(
         deviation = max(DEVIATION_LEAST, math.sqrt(rest / (n - 2)))
         t = (high - low) / deviation / math.sqrt(1 / cut + 1 / (n - cut))
         sets = _log_sets(min(cut, n - cut), n)
-        chance = sets + _log_above(t, n - 2)
+        chance = sets + log_above(t, n - 2)
         if strays:
             chance = max(chance, sets + of_odd * math.log(STRAY_JOBS))
         if chance <= best:
@@ -112,7 +112,7 @@ def _log_sets(odd: int, n: int) -> float:
     return math.log(2) + sets + odd * math.log(4) - math.log(3)
 
 
-def _log_above(t: float, degrees: int) -> float:
+def log_above(t: float, degrees: int) -> float:
     """Return the logarithm of an upper bound on the probability that Student's t is above `t`,
     which must be positive.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from hostbench.base.units import bound, human, percent, plural
 from hostbench.decisions.host_words import LOOK_AT, figure_words, judged
 from hostbench.decisions.published import BesidePublished, beside_published
+from hostbench.judge.between_jobs import VARIES
 from hostbench.judge.clock import (
     held_clock_sentence,
     is_slow,
@@ -183,6 +184,7 @@ def _items(
     yield from _conditions(cases, document.host)
     yield from _clock(cases)
     yield from _of_host(document.host, cases)
+    yield from _varying(cases)
     known = {one.workload.partition(".")[0] for one in judged(check)}
     for line in lines:
         share = _share(line)
@@ -397,6 +399,27 @@ def _of_host(host: HostInventory, cases: Sequence[CaseResult]) -> Iterator[Recei
         yield ReceiptItem(
             text="Transparent huge pages are off: large arrays are read and written slower.",
             evidence="/sys/kernel/mm/transparent_hugepage/enabled is never.",
+        )
+
+
+def _varying(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
+    """Yield an item for each subsystem whose figures vary from job to job, with the case that
+    varies most."""
+    by_subsystem: dict[str, list[tuple[float, CaseResult, str]]] = {}
+    for case in cases:
+        why = next((reason.text for reason in case.reasons if reason.code == VARIES), None)
+        if why is not None and (known := case.between_jobs) is not None:
+            found = by_subsystem.setdefault(case.workload.partition(".")[0], [])
+            found.append((1 - known.low / known.high, case, why))
+    for subsystem, found in by_subsystem.items():
+        lost, worst, why = max(found, key=lambda one: one[0])
+        yield ReceiptItem(
+            text=f"{plural(len(found), 'figure')} of {subsystem} "
+            f"{'varies' if len(found) == 1 else 'vary'} from job to job on this host, most that of "
+            f"{worst.title}.",
+            evidence=f"{why}.",
+            lost_ratio=lost,
+            is_fault=False,
         )
 
 

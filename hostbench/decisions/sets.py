@@ -157,8 +157,7 @@ def _files(path: Path) -> list[JobFigures]:
     if path.is_dir():
         if (path / DOCUMENT).exists() or JOB_ID.fullmatch(path.absolute().name):
             return [read_figures(path / DOCUMENT)]
-        with FigureIndex(path) as index:
-            found = index.jobs(index.ids())
+        found = _jobs_below(path)
         if not found:
             raise UsageError(
                 f"{path} holds no job with a document; give a results directory, a job's "
@@ -169,6 +168,24 @@ def _files(path: Path) -> list[JobFigures]:
         what = f"{path} is no file" if path.exists() else f"there is no {path}"
         raise UsageError(f"{what}; give a result.json, or a directory of jobs")
     return [read_figures(path)]
+
+
+def _jobs_below(path: Path) -> list[JobFigures]:
+    """Return the jobs of a results directory, of a directory of such (one for each host), or of the
+    documents in a directory."""
+    with FigureIndex(path) as index:
+        if found := index.jobs(index.ids()):
+            return found
+    try:
+        inside = sorted(path.iterdir())
+    except OSError:
+        return []
+    found = [read_figures(one) for one in inside if one.suffix == ".json" and one.is_file()]
+    for one in inside:
+        if one.is_dir() and job_ids(one):
+            with FigureIndex(one) as index:
+                found += index.jobs(index.ids())
+    return found
 
 
 def _what_there_is(found: dict[str, JobFigures]) -> str:

@@ -58,6 +58,21 @@ def noncentral_t_below(t: float, degrees: int, shift: float) -> float:
     return total * step / 3
 
 
+@functools.cache
+def limit_rank(n: int) -> int:
+    """Return r: with 95 % confidence, 95 % of all values of any distribution are above the r-th
+    lowest of `n` values; 0: `n` is too small (Hahn and Meeker, Statistical Intervals, 5.3.1)."""
+    below, rank = 0.0, 0
+    share = 1 - TOLERANCE_COVERAGE
+    while rank <= n:
+        ways = math.lgamma(n + 1) - math.lgamma(rank + 1) - math.lgamma(n - rank + 1)
+        below += math.exp(ways + rank * math.log(share) + (n - rank) * math.log1p(-share))
+        if below > 1 - TOLERANCE_CONFIDENCE:
+            break
+        rank += 1
+    return rank
+
+
 def chance_below(distance: float, deviation: float, n: int) -> float:
     """Return the probability that a further value is at least `distance` below the mean of `n`
     values. `deviation` is that of the difference between the two."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from hostbench.base.units import plural
+from hostbench.judge.between_jobs import between_jobs, varying_reasons
 from hostbench.judge.condition import condition_of
 from hostbench.judge.figure import Measured, two_figures
 from hostbench.judge.overview import WORST_FIRST
@@ -20,6 +21,7 @@ from hostbench.judge.verdict import UNSTABLE, case_verdict
 from hostbench.model.events import ParamValue
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
+    USABLE,
     CaseFigures,
     CaseRecord,
     CaseResult,
@@ -135,7 +137,10 @@ def finished_case(
     primary = figures.metrics.get(one.primary.name)
     found = primary.statistics if primary else None
     verdict, reasons = case_verdict(one, found, idle, others.usual_half_width)
-    update: dict[str, object] = {"reasons": reasons}
+    between = between_jobs(one, others.usual_half_width) if verdict in USABLE else None
+    if varying := varying_reasons(between, one.primary.unit):
+        verdict, reasons = Verdict.NOISY, (*varying, *reasons)
+    update: dict[str, object] = {"reasons": reasons, "between_jobs": between}
     if verdict in (Verdict.FAILED, Verdict.SKIPPED):
         # A case that failed in one trial has no figure from the others.
         none = dict.fromkeys(TwoFigures.model_fields)

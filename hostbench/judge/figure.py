@@ -23,6 +23,7 @@ from hostbench.judge.trial import (
     primary_metric,
     reason_codes,
 )
+from hostbench.model.decision import CaseFigure
 from hostbench.model.result import (
     WITH_FIGURE,
     ClassSpread,
@@ -46,13 +47,14 @@ WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 @dataclass(slots=True)
 class Measured:
-    """A case, the metrics of its workload, its trials so far, and the usual spread of such figures
-    on such a host."""
+    """A case, the metrics of its workload, its trials so far, the usual spread of such figures on
+    such a host, and the case's figures in earlier jobs of this host."""
 
     case: PlannedCase
     metrics: Sequence[Metric]
     trials: list[TrialRecord] = field(default_factory=list)
     usual: GuestSpread = field(default_factory=GuestSpread)
+    earlier: Sequence[CaseFigure] = ()
     _spreads: tuple[int, tuple[CaseSpread | None, CaseSpread | None]] = (0, (None, None))
 
     @property

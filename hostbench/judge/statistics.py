@@ -241,8 +241,9 @@ def student_below(t: float, degrees: int) -> float:
     odd = degrees % 2
     term = cosine if odd else 1.0
     total = term if degrees > 1 else 0.0
+    square = cosine**2
     for k in range(2 + odd, degrees, 2):
-        term *= (k - 1) / k * cosine**2
+        term *= (k - 1) / k * square
         total += term
     within = (angle + sine * total) * 2 / math.pi if odd else sine * total
     return (1 + within) / 2

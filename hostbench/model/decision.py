@@ -5,9 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from hostbench.model.baseline import HostKey, HostWord
 from hostbench.model.events import ParamValue
 from hostbench.model.host import Boot
-from hostbench.model.result import StoredModel
+from hostbench.model.result import CampaignMember, ConditionState, StoredModel
 from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
 
@@ -124,7 +125,14 @@ class Comparison(StoredModel):
 
 class CaseFigure(StoredModel):
     """One case in one job: the figures that may be compared, in `unit`. `why_not`: why there are
-    none, as part of a sentence."""
+    none, as part of a sentence.
+
+    - `headline`: the figure that tables show, from `low` to `high`; None where its verdict forbids
+      its use.
+    - `naive`: see CaseResult. `limit`: the theoretical limit.
+    - `verdict` None: the job did not finish the case. `reason`: the code of the verdict's first
+      reason. `culprit`: who took what was taken from the trials.
+    """
 
     case: str
     title: str
@@ -134,6 +142,14 @@ class CaseFigure(StoredModel):
     undisturbed: float | None = None
     delivered: float | None = None
     why_not: str | None = None
+    headline: float | None = None
+    low: float | None = None
+    high: float | None = None
+    limit: float | None = None
+    naive: bool = False
+    verdict: Verdict | None = None
+    reason: str | None = None
+    culprit: str | None = None
 
     def value(self, kind: FigureKind) -> float | None:
         """Return one of the two figures."""
@@ -145,6 +161,34 @@ class CaseFigure(StoredModel):
         return self.workload.partition(".")[0]
 
 
+class SubsystemStatus(StoredModel):
+    """What monitoring shows of one subsystem of a host: the line of an overview
+    (hostbench.judge.overview) of the job that measured it last. None: unknown.
+
+    - `workload`, `label`, `unit`, `figure`, `share_of_limit`: of the headline case.
+    - `delivered_ratio`, `verdict`, `condition`, `condition_ratio`: the worst of its cases.
+    - `word`, `lost_ratio`: the worst of its headline figures beside other hosts of the model, when
+      the document was read; None without a baseline.
+    """
+
+    host: str
+    subsystem: str
+    job: str
+    suite: str
+    ended_unix_s: float | None
+    workload: str | None = None
+    label: str | None = None
+    unit: str | None = None
+    figure: float | None = None
+    share_of_limit: float | None = None
+    delivered_ratio: float | None = None
+    verdict: Verdict | None = None
+    condition: ConditionState | None = None
+    condition_ratio: float | None = None
+    word: HostWord | None = None
+    lost_ratio: float | None = None
+
+
 class JobFigures(StoredModel):
     """What decisions need from a job: its figures by case, and the facts of its host and programs.
 
@@ -153,6 +197,8 @@ class JobFigures(StoredModel):
     - `versions`: the version of each subsystem's program.
     - `digest`: the digest of the job's document; None: it has none.
     - `boot`: when the job began, by a clock that nobody can set; None: unknown.
+    - `key`: the hardware model of the host. `member`: the campaign that the job is a part of.
+    - `statuses`: of the subsystems that it measured; empty where the index gave the rest.
     """
 
     job: str
@@ -166,6 +212,9 @@ class JobFigures(StoredModel):
     facts: dict[str, str]
     cases: dict[str, CaseFigure]
     boot: Boot | None = None
+    key: HostKey | None = None
+    member: CampaignMember | None = None
+    statuses: tuple[SubsystemStatus, ...] = ()
 
 
 class SettingSide(StoredModel):

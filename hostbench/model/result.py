@@ -89,6 +89,20 @@ class FarHostRecord(StoredModel):
         return (*self.inventory.identity, self.program.sha256, self.address, self.near_address)
 
 
+class CampaignMember(StoredModel):
+    """Which part of a campaign over many hosts a job is: hostbench.fleet.
+
+    `cluster` names the cluster for good. `lock` is what kept other runs away: the host's lock file
+    (`host`), or a Lease object of the cluster, which keeps out other campaigns alone (`lease`).
+    """
+
+    campaign: str
+    engine: Literal["kubernetes", "slurm"]
+    cluster: str
+    node: str
+    lock: Literal["host", "lease"]
+
+
 class PlannedCase(StoredModel):
     """A case: a workload with one full set of parameters.
 
@@ -185,7 +199,7 @@ class SessionRecord(StoredModel):
 
     - `kept`: the cases that an earlier session finished; `continued`: other cases whose trials
       count and that need more.
-    - `far_host` None: the job measures on one host only.
+    - `far_host` None: the job measures on one host only. `member` None: it is part of no campaign.
     - `workloads`, `params`: the metrics of each workload in the plan, and the meaning of its
       parameters. An old journal has no `params` (old_params.py).
     - `boot`: the same moment as `time_unix_s`; None: unknown.
@@ -206,6 +220,7 @@ class SessionRecord(StoredModel):
     continued: tuple[str, ...] = ()
     far_host: FarHostRecord | None = None
     params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
+    member: CampaignMember | None = None
 
     def meaning(self, workload: str, param: str) -> ParamMeaning:
         """Return the meaning of a workload's parameter. For a name in no table, return its old
@@ -477,6 +492,21 @@ class PeerFigures(StoredModel):
         return "; and ".join(self.differs)
 
 
+class BetweenJobs(StoredModel):
+    """The figure of a case in several jobs of its host, from `low` to `high`, in its unit.
+
+    - `jobs`: their number; the case's own job is one of them.
+    - `off`: in how many of them it is further from the median of all than `bound_ratio`, the larger
+      of the case's target and what is usual for its class.
+    """
+
+    jobs: int
+    low: float
+    high: float
+    off: int
+    bound_ratio: float
+
+
 class TwoFigures(StoredModel):
     """What the hardware did while nothing disturbed it (`undisturbed`), and what all trials
     delivered as a whole (`delivered`).
@@ -488,6 +518,8 @@ class TwoFigures(StoredModel):
       of the speed that was delivered; None for workloads without slices.
     - `best`: the best figure of a trial behind `figure`: what was reached, even where no limit is
       known. It is not a limit.
+    - `between_jobs`: how the figure varies from job to job; None: the results directory had too few
+      jobs like this one when the job began, or the figure may not be used.
 
     All are None in documents that are older than these fields.
     """
@@ -498,6 +530,7 @@ class TwoFigures(StoredModel):
     delivered_ratio: float | None = None
     best: float | None = None
     condition: Condition | None = None
+    between_jobs: BetweenJobs | None = Field(default=None, exclude_if=lambda jobs: jobs is None)
 
 
 class CaseFigures(TwoFigures):
@@ -617,8 +650,8 @@ class CaseResult(TwoFigures):
 class ResultDocument(StoredModel):
     """The record of one job. InfluxDB and every report can be rebuilt from it.
 
-    `workloads`, `params` and `boot`: see SessionRecord. `digest`: see hostbench.results.sealed;
-    None in documents of schema 1, and while a document is being made.
+    `workloads`, `params`, `boot` and `member`: see SessionRecord. `digest`: see
+    hostbench.results.sealed; None in documents of schema 1, and while a document is being made.
     """
 
     schema_version: Literal[1, 2] = Field(alias="schema", default=2)
@@ -634,6 +667,7 @@ class ResultDocument(StoredModel):
     far_host: FarHostRecord | None = None
     params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
     boot: Boot | None = None
+    member: CampaignMember | None = None
     digest: str | None = None
 
     @model_validator(mode="after")

@@ -25,6 +25,7 @@ class Format(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     CSV = "csv"
+    OPENMETRICS = "openmetrics"
 
 
 def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | None:
@@ -38,7 +39,7 @@ def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | 
     if target is None:
         sys.stdout.write(text)
     else:
-        write_output(OPTION, WHAT, target, text.encode())
+        write_output(OPTION, WHAT, target, text.encode(), _MODES.get(form))
     return target
 
 
@@ -83,11 +84,20 @@ def _csv(document: ResultDocument, _source: str) -> str:
     return case_table(document)
 
 
+def _openmetrics(document: ResultDocument, _source: str) -> str:
+    from hostbench.page.series import job_series
+
+    return job_series(document)
+
+
 _RENDERERS: dict[Format, Callable[[ResultDocument, str], str]] = {
     Format.HTML: _html,
     Format.MARKDOWN: _markdown,
     Format.CSV: _csv,
+    Format.OPENMETRICS: _openmetrics,
 }
+# node_exporter runs as another user.
+_MODES = {Format.OPENMETRICS: 0o644}
 
 
 def _target(job: JobDirectory, form: Format, output: str | None) -> Path | None:

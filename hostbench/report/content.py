@@ -4,10 +4,13 @@ All texts are plain: a renderer escapes them. The meaning of a text (a code, a v
 limit) is in its type, and the renderer decides how it looks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
+from hostbench.model.pairs import PairWord
 from hostbench.model.result import Verdict
 
 
@@ -27,10 +30,10 @@ class Strong:
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict with its sign, or the word for a change; None: the case is not finished. `count`:
-    how many cases have it."""
+    """A verdict with its sign, or the word for a change, a host or the network between hosts; None:
+    the case is not finished. `count`: how many cases or hosts have it."""
 
-    verdict: Verdict | Word | None
+    verdict: Verdict | Word | HostWord | PairWord | None
     count: int | None = None
 
     @property
@@ -275,7 +278,57 @@ class HistoryChart:
     changes: tuple[float, ...] = ()
 
 
-Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart
+@dataclass(frozen=True)
+class HostsRow:
+    """One figure on the hosts of a population: `values` of those that are as expected, `off` of
+    those that are low or suspect. `usual` is the median, `expected` the tolerance limit, `limit`
+    the theoretical one; None: unknown."""
+
+    label: str
+    values: tuple[float, ...]
+    off: tuple[float, ...]
+    usual: float
+    expected: float | None
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class HostsChart:
+    """A dot for each host, a row for each population, on one axis."""
+
+    unit: str
+    rows: tuple[HostsRow, ...]
+
+
+# Below each of these ratios a cell has another colour.
+MATRIX_STEPS = (0.97, 0.9, 0.8, 0.7)
+
+
+@dataclass(frozen=True)
+class MatrixChart:
+    """How good pairs are beside sound ones.
+
+    `cells` has a ratio by row and column; a pair that is missing was not measured. Rows and columns
+    have the same labels. `groups` are titles and numbers of consecutive rows that belong together.
+    `stands_out`: the rows that the reader should see first.
+    """
+
+    labels: tuple[str, ...]
+    groups: tuple[tuple[str, int], ...]
+    cells: Mapping[tuple[int, int], float]
+    stands_out: frozenset[int] = frozenset()
+
+
+Drawing = (
+    BarChart
+    | SpreadChart
+    | TimeChart
+    | CurveChart
+    | ForestChart
+    | HistoryChart
+    | HostsChart
+    | MatrixChart
+)
 
 
 # ---- blocks ----
@@ -419,13 +472,14 @@ class Report:
     """A whole page.
 
     `subtitle` is the host, or the answer, in one line. `tally` is the number of cases for each
-    verdict. `answer` is what to read first; `kind` is the text above the title.
+    verdict, or of hosts for each word. `answer` is what to read first; `kind` is the text above
+    the title.
     """
 
     title: str
     subtitle: str
     facts: Facts
-    tally: tuple[tuple[Verdict | Word | None, int], ...]
+    tally: tuple[tuple[Verdict | Word | HostWord | None, int], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...] = field(default=())
     kind: str = "hostbench report"

@@ -7,12 +7,15 @@ from markupsafe import Markup
 
 from hostbench.base.units import percent
 from hostbench.report.charts.draw import draw
+from hostbench.report.charts.hosts import axis_range, shows_limit
 from hostbench.report.content import (
     BarChart,
     Chart,
     CurveChart,
     ForestChart,
     HistoryChart,
+    HostsChart,
+    MatrixChart,
     Report,
     Share,
     SpreadChart,
@@ -46,6 +49,21 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("dot", "a job"),
         ("level", "median between changes"),
         ("place", "first job after a change"),
+    ),
+    HostsChart: (
+        ("dot", "a host"),
+        ("off", "a host that is low or suspect here"),
+        ("band", "tolerance band"),
+        ("limit", "theoretical limit"),
+        ("edge", "hosts beyond the axis, and how many"),
+    ),
+    MatrixChart: (
+        ("cell-0", "as good as others"),
+        ("cell-1", "3 % worse or more"),
+        ("cell-2", "10 %"),
+        ("cell-3", "20 %"),
+        ("cell-4", "30 %"),
+        ("unmeasured", "not measured"),
     ),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
@@ -122,6 +140,14 @@ def _absent(chart: Chart) -> set[str]:
         absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
     elif isinstance(drawing, HistoryChart) and not drawing.changes:
         absent.add("place")
+    elif isinstance(drawing, HostsChart):
+        rows = drawing.rows
+        low, high = axis_range(drawing)
+        absent |= set() if any(row.off for row in rows) else {"off"}
+        absent |= set() if any(row.expected is not None for row in rows) else {"band"}
+        absent |= set() if any(shows_limit(row) for row in rows) else {"limit"}
+        beyond = any(not low <= value <= high for row in rows for value in row.values)
+        absent |= set() if beyond else {"edge"}
     elif isinstance(drawing, TimeChart) and not any(panel.levels for panel in drawing.panels):
         absent.add("level")
     return absent

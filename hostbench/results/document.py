@@ -146,6 +146,7 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
         ),
         far_host=session.far_host,
         boot=progress.boot,
+        member=session.member,
     )
 
 

@@ -24,8 +24,11 @@ def check_output(option: str, what: str, target: Path, example: str) -> None:
     )
 
 
-def write_output(option: str, what: str, target: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all; write directly to a device or a pipe.
+def write_output(
+    option: str, what: str, target: Path, content: bytes, mode: int | None = None
+) -> None:
+    """Write a file as a whole or not at all, with these permissions; write directly to a device or
+    a pipe.
 
     Raise ResourceError.
     """
@@ -33,7 +36,7 @@ def write_output(option: str, what: str, target: Path, content: bytes) -> None:
         if target.exists() and not target.is_file():
             target.write_bytes(content)
         else:
-            write_whole(Path(os.path.realpath(target)), content)
+            write_whole(Path(os.path.realpath(target)), content, mode)
     except OSError as error:
         raise _cannot_write(option, what, target, error) from None
 

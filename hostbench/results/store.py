@@ -147,14 +147,16 @@ class JobDirectory:
             self.path.rmdir()
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     """Write a temporary file in the same directory, sync and rename it, and sync the directory.
-    Raise OSError, with nothing left behind."""
+    `mode`: its permissions, whatever the umask is. Raise OSError, with nothing left behind."""
     # Process ids of containers, and threads, are not unique.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(content)
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -23,6 +23,7 @@ from hostbench.judge.trial import (
     unmeasured_trial,
 )
 from hostbench.judge.verdict import not_idle_sentence
+from hostbench.model.decision import CaseFigure
 from hostbench.model.events import EndEvent, SampleEvent, StartEvent
 from hostbench.model.host import HostInventory
 from hostbench.model.job_events import (
@@ -90,14 +91,17 @@ class Execution:
         sinks: Sequence[Sink],
         interrupt: Interrupt,
         sensitivities: Mapping[str, Sensitivity] = MappingProxyType({}),
+        earlier: Mapping[str, Sequence[CaseFigure]] = MappingProxyType({}),
     ) -> None:
-        """`metrics`, `params` and `sensitivities` by full workload name."""
+        """`metrics`, `params` and `sensitivities` by full workload name; `earlier`: the figures in
+        earlier jobs of the host, by case."""
         self._plan = plan
         self._metrics = metrics
         self._params = params
         self._transport = transport
         self._limits = limits
         self._sensitivities = sensitivities
+        self._earlier = earlier
         self._sinks = sinks
         self._interrupt = interrupt
         ratio, estimate = plan.suite.max_time_ratio, plan.estimate()
@@ -152,6 +156,7 @@ class Execution:
         return idle
 
     def _in_turn(self, measured: Measured, before: Progress) -> "CaseInTurn":
+        measured.earlier = self._earlier.get(measured.case.case, ())
         peers = before.peer_trials.get(measured.case.case, [])[:]
         given_up = {trial.tool for trial in peers if trial.value is None}
         return CaseInTurn(measured, peers, given_up)

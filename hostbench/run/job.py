@@ -14,7 +14,7 @@ from hostbench.host.lock import host_lock
 from hostbench.host.scratch import Scratch
 from hostbench.model.job_events import Sink
 from hostbench.model.registry import find_subsystem
-from hostbench.model.result import JobState, ResultDocument, SessionRecord
+from hostbench.model.result import CampaignMember, JobState, ResultDocument, SessionRecord
 from hostbench.model.suite import Suite
 from hostbench.model.trial import Transport
 from hostbench.plan.estimate import Plan
@@ -74,9 +74,11 @@ class JobRunner:
         self._far_options = far
         self._far: FarHost | None = None
 
-    def run(self, suite: Suite) -> ResultDocument:
-        """Measure a suite. Raise HostbenchError; what was measured until then is kept."""
+    def run(self, suite: Suite, member: CampaignMember | None = None) -> ResultDocument:
+        """Measure a suite, as part of a campaign or by itself. Raise HostbenchError; what was
+        measured until then is kept."""
         setup, programs = self._set_up(suite)
+        setup = dataclasses.replace(setup, member=member)
         self._audience.take(setup.plan_event())
         with host_lock(self._wait_s, self._interrupt) as lock:
             job = self._store.create(suite.name, needed_bytes(setup.plan))
@@ -185,7 +187,7 @@ class JobRunner:
                 f"job {job_id} is measured on one host; leave out {OPTION}, and unset {VARIABLE} "
                 "where that is set, or start a new job"
             )
-        return setup, programs
+        return dataclasses.replace(setup, member=before.member), programs
 
     def _measure(
         self,

@@ -10,12 +10,14 @@ import hostbench
 from hostbench.base.errors import HostbenchError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.decisions.earlier import earlier_figures
 from hostbench.host.idle import HostWatch
 from hostbench.host.inventory import boot
 from hostbench.model.host import Boot, HostInventory
 from hostbench.model.job_events import EstimateEvent, PlanEvent, Sink
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import (
+    CampaignMember,
     FarHostRecord,
     JobState,
     PlannedCase,
@@ -39,13 +41,15 @@ from hostbench.run.timing import timed, untimed
 
 @dataclass(frozen=True)
 class Setup:
-    """What a session measures and what it measures with; tables by subsystem."""
+    """What a session measures and what it measures with; tables by subsystem. `member`: the part of
+    a campaign over many hosts that it is."""
 
     plan: Plan
     tables: Mapping[str, Table]
     programs: tuple[ProgramVersion, ...]
     host: HostInventory
     far_host: FarHostRecord | None = None
+    member: CampaignMember | None = None
 
     @property
     def metrics(self) -> dict[str, tuple[Metric, ...]]:
@@ -95,6 +99,7 @@ class Setup:
             continued=continued,
             far_host=self.far_host,
             params=meanings_of(self.plan.cases, self.tables),
+            member=self.member,
         )
 
 
@@ -154,6 +159,7 @@ def measure(
         sinks=(journal, *sinks),
         interrupt=apparatus.interrupt,
         sensitivities=setup.sensitivities,
+        earlier=earlier_figures(job.path.parent, session),
     )
     try:
         _report_times(setup, session, apparatus.transport, sinks)

@@ -8,7 +8,7 @@ from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.base.interrupt import Interrupt
 from hostbench.model.job_decision import JobDecisions
 from orchestrator.results.apart import OneAtATime, Work, made_apart
-from orchestrator.results.questions import JobQuestion, Question
+from orchestrator.results.questions import IndexQuestion, JobQuestion, Question
 
 
 class Decider:
@@ -33,6 +33,10 @@ class Decider:
         with self._one_job_at_a_time:
             made = asyncio.run(_unless(interrupt, self._work(JobQuestion(job=job))))
         return JobDecisions.model_validate_json(made)
+
+    def refresh_index(self, interrupt: Interrupt) -> None:
+        """Have the index of figures read the documents that are new. Call and raise as `of_job`."""
+        asyncio.run(_unless(interrupt, self._work(IndexQuestion())))
 
     def _work(self, question: Question) -> Work:
         arguments = (str(self._results), question.model_dump_json())

@@ -161,7 +161,35 @@ class JobQuestion(BodyModel):
             return JobDecider(index, os.environ).of(_document(results, self.job))
 
 
-Question = CompareQuestion | HistoryQuestion | BaselinesQuestion | BaselineQuestion | JobQuestion
+class IndexQuestion(BodyModel):
+    """No question: the index of figures reads the documents that are new."""
+
+    asks: Literal["index"] = "index"
+
+    @property
+    def name(self) -> str:
+        """See Work of apart.py."""
+        return "the index of figures"
+
+    @property
+    def elsewhere(self) -> str:
+        """See Work of apart.py."""
+        return "make it with hostbench history --results DIRECTORY"
+
+    def answer(self, results: Path) -> None:
+        """Bring the index up to date. There is no answer."""
+        with FigureIndex(results) as index:
+            index.refresh()
+
+
+Question = (
+    CompareQuestion
+    | HistoryQuestion
+    | BaselinesQuestion
+    | BaselineQuestion
+    | JobQuestion
+    | IndexQuestion
+)
 _QUESTIONS: TypeAdapter[Question] = TypeAdapter(Annotated[Question, Field(discriminator="asks")])
 
 

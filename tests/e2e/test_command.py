@@ -22,6 +22,7 @@ from hostbench.judge.figure import Measured
 from hostbench.model.registry import subsystem_names
 from hostbench.results.store import JobDirectory
 from tests.faults.command import CHECKOUT, Command, Ended, WithReport, end_of, read_terminal
+from tests.unit.test_series import families
 
 FORCE = ("--idle-policy", "force")
 # A run as short as they get.
@@ -480,3 +481,31 @@ def test_the_quick_suite_keeps_its_budget() -> None:
     assert {
         f"net.{name}" for name in ("tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr")
     } <= workloads
+
+
+def test_the_series_of_a_run(command: Command, tmp_path: Path) -> None:
+    """They are those of `hostbench report`; where they cannot be written, one line says how to do
+    it later, and nothing of the job is lost."""
+    target = tmp_path / "hostbench.prom"
+    ended = command.run(*MOMENT, f"--openmetrics={target}")
+    assert ended.code == ExitCode.OK, ended.errors
+    reported = command.run("report", "latest", "--format", "openmetrics")
+    assert reported.code == 0 and reported.output == target.read_text()
+    found = families(reported.output)
+    assert found["hostbench_headline_hertz"].samples[0].value > 0
+    assert found["hostbench_job_end_time_seconds"].samples[0].labels["subsystem"] == "cpu"
+    target.unlink()
+    target.symlink_to(tmp_path / "gone" / "hostbench.prom")
+    failed = command.run(*MOMENT, "--json", f"--openmetrics={target}")
+    assert failed.code == ExitCode.RESOURCE
+    (line,) = [one for one in failed.errors.splitlines() if one.startswith("hostbench: ")]
+    job = failed.document["job"]["id"]
+    assert f"hostbench report {job} --format openmetrics --output {target}" in line
+    assert (command.results / job / "result.json").exists()
+
+
+def test_series_for_nobody_are_refused_before_the_run(command: Command) -> None:
+    jobs = command.jobs()
+    refused = command.run(*MOMENT, "--openmetrics=series.txt")
+    assert refused.code == ExitCode.USAGE and "ends in .prom" in refused.last_line
+    assert command.jobs() == jobs

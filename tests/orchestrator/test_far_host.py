@@ -2,6 +2,7 @@
 service of its own. The first has it at a socket of the orchestrator's machine, the second at an
 address with TLS, as compose.yaml and compose.peer.yaml have them."""
 
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from hostbench.decisions.pair_documents import measured_pairs
 from hostbench.model.jobs import StackState
+from hostbench.model.result import ResultDocument
 from hostbench.model.service import LEASE_S
 from tests.client.canned_server import Certificate, certificate
 from tests.faults.command import PROGRAMS, Command, scripted_net_programs
@@ -150,12 +153,15 @@ def real(tmp_path_factory: pytest.TempPathFactory, lan: Lan) -> Iterator[TwoHost
 
 
 def test_a_job_between_two_hosts(scripted: TwoHosts) -> None:
-    """In either direction: the one at the socket has its address from the other one."""
+    """In either direction: the one at the socket has its address from the other one. Both documents
+    are measurements of the pair."""
+    documents = []
     for hosts in (HOSTS, BACK):
         job_id = scripted.orchestrator.submit(**job(hosts=hosts))
         view = scripted.orchestrator.wait_for(job_id)
         assert view["state"] == "succeeded", (view, scripted.orchestrator.log)
         document = scripted.orchestrator.result(job_id)
+        documents.append(ResultDocument.model_validate_json(json.dumps(document)))
         assert document["host"]["hostname"] == hosts[0]
         addresses = dict(zip(HOSTS, (scripted.near.address, scripted.far.address), strict=True))
         far = document["far_host"]
@@ -166,6 +172,9 @@ def test_a_job_between_two_hosts(scripted: TwoHosts) -> None:
         assert trial["events"][0]["params"]["target"] == "far_host"
         components = [one["component"] for one in trial["events"][-1]["processes"]]
         assert components[:2] == ["service", "orchestrator"] and components[-1] == "far_service"
+    found = measured_pairs(documents).measurements
+    assert [[one.near, one.far] for one in found] == [HOSTS, BACK]
+    assert all(one.alone for one in found)
     assert scripted.nothing_is_left()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hostbench import __version__
 from hostbench.model.registry import subsystems
 from hostbench.service.__main__ import GRACE_S
 from orchestrator.__main__ import GRACE_S as ANSWER_GRACE_S
@@ -46,12 +47,30 @@ def image_script(service: str) -> str:
 def test_images_are_of_debian_alone() -> None:
     bases = set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
     assert bases - set(stages()) == {"debian:trixie-slim"}
-    assert DOCKERFILE.count("pip --python") == DOCKERFILE.count("--require-hashes")
+    installing = DOCKERFILE.count("pip --python") - DOCKERFILE.count("uninstall --yes")
+    assert installing == DOCKERFILE.count("--require-hashes")
 
 
-@pytest.mark.parametrize("target", ["service", "orchestrator"])
+def lineage(target: str) -> str:
+    """The text of a stage and of those that it goes on from."""
+    known = stages()
+    text = ""
+    while target in known:
+        text = known[target] + text
+        target = known[target].split()[1]
+    return text
+
+
+@pytest.mark.parametrize("target", ["service", "orchestrator", "hostbench"])
 def test_an_image_is_not_of_root(target: str) -> None:
-    assert re.findall(r"^USER (.*)", stages()[target], re.MULTILINE) == ["10001:10001"]
+    assert re.findall(r"^USER (.*)", lineage(target), re.MULTILINE) == ["10001:10001"]
+
+
+def test_the_image_of_campaigns_measures_as_the_services_do() -> None:
+    """Programs, peers and code are of the same stage, which names no subsystem."""
+    assert stages()["service"].split()[1] == stages()["hostbench"].split()[1] == "measuring"
+    assert not re.search(rf"\b({'|'.join(BENCHMARKS)})-bench", DOCKERFILE)
+    assert stages()["hostbench"].count('ENTRYPOINT ["hostbench"]') == 1
 
 
 def test_compose_builds_every_image_of_the_dockerfile() -> None:
@@ -152,13 +171,13 @@ def test_the_gpu_image_finds_drivers_and_has_none() -> None:
     assert "echo libnvidia-opencl.so.1 >/etc/OpenCL/vendors/nvidia.icd" in text
     (installed,) = re.findall(r"apt-get install --yes --no-install-recommends (.*)", text)
     assert installed.split() == ["clpeak", "ocl-icd-libopencl1", "$OPENCL_DRIVERS"]
-    assert "\nARG OPENCL_DRIVERS=\n" in stages()["service"]
+    assert "\nARG OPENCL_DRIVERS=\n" in stages()["measuring"]
 
 
 def test_the_compiler_of_cuda_is_in_no_image() -> None:
     assert [name for name, text in stages().items() if "nvrtc" in text] == ["program"]
     assert re.findall(r"^COPY --from=program (.*)", DOCKERFILE, re.MULTILINE) == [
-        "/src/build/release/$SUBSYSTEM-bench /opt/hostbench/bin/",
+        "/src/build/release/*-bench /opt/hostbench/bin/",
         "/src/build/openbla[s] /opt/hostbench/openblas/",
     ]
 
@@ -385,3 +404,39 @@ def test_the_net_service_in_a_bridge_reaches_the_orchestrator() -> None:
 
 def test_without_the_override_it_needs_the_name() -> None:
     assert SERVICES["net"]["extra_hosts"], "the host's network knows no names of containers"
+
+
+# ---- the images of a cluster ----
+
+
+def made_images(directory: Path, *arguments: str) -> tuple[int, list[str], str]:
+    """Exit code of scripts/images.sh, the commands of Docker that it gave, and its errors."""
+    docker = directory / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$*" >>{directory}/given\n')
+    docker.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "scripts/images.sh", *arguments],
+        env={"PATH": f"{directory}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    given = directory / "given"
+    lines = given.read_text().splitlines() if given.exists() else []
+    return done.returncode, lines, done.stderr
+
+
+def test_images_of_a_cluster_have_the_names_that_the_chart_takes(tmp_path: Path) -> None:
+    code, given, errors = made_images(tmp_path, "registry.example/bench/", "1")
+    names = [f"registry.example/bench/{one}:{__version__}" for one in ("hostbench", "orchestrator")]
+    assert code == 0, errors
+    for name in names:
+        target = name.rpartition("/")[2].partition(":")[0]
+        assert f"build --target {target} --tag {name} ." in given
+        assert given.index(f"push {name}") > given.index(f"build --target {target} --tag {name} .")
+    assert len(given) == 4
+
+
+def test_images_of_a_cluster_need_a_registry(tmp_path: Path) -> None:
+    code, given, errors = made_images(tmp_path, "")
+    assert (code, given) == (2, [])
+    assert "REGISTRY is missing; give the registry" in errors and errors.count("\n") == 1

@@ -222,5 +222,5 @@ def test_every_package_has_group_reason_and_proof() -> None:
     lines = (ROOT / "scripts/packages.txt").read_text().splitlines()
     rows = [line.split("|", 3) for line in lines if line and not line.startswith("#")]
     for group, package, why, proof in rows:
-        assert group.strip() in {"run", "develop", "peers", "stack", "browser", "guest"}
+        assert group.strip() in {"run", "develop", "peers", "stack", "browser", "cluster", "guest"}
         assert package.strip() and why.strip() and proof.strip()

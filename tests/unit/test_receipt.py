@@ -10,13 +10,16 @@ from hostbench.decisions.baseline import made_of, measured_job
 from hostbench.decisions.baseline_files import content_of
 from hostbench.decisions.hostcheck import check_host
 from hostbench.decisions.receipt import receipt_of
+from hostbench.judge.between_jobs import VARIES
 from hostbench.judge.statistics import describe
 from hostbench.model.baseline import Baseline, HostWord, Receipt
 from hostbench.model.host import CgroupLimits, Channels, Frequency, Memory
 from hostbench.model.result import (
+    BetweenJobs,
     CaseResult,
     Condition,
     ConditionState,
+    Reason,
     ResultDocument,
     Verdict,
 )
@@ -308,3 +311,25 @@ def test_run_and_report_find_a_baseline_by_themselves(
     assert "1. cpu.fma" in said and "Look at the clock" in said
     (tmp_path / "baselines/it.json").write_text("{}")
     assert "A baseline was not used:" in rendered(job, Format.MARKDOWN)
+
+
+def test_figures_that_vary_from_job_to_job() -> None:
+    """A remark, with the case that varies most; nothing was lost in this job."""
+    document = quiet(of_host(50, 0.98))
+    text = "50.0 Gop/s to 100.0 Gop/s in this and 6 earlier jobs of this host"
+
+    def varying(case: CaseResult, low: float) -> CaseResult:
+        known = BetweenJobs(jobs=7, low=low, high=100.0, off=2, bound_ratio=0.03)
+        reason = Reason(code=VARIES, text=text if low == 50 else "less")
+        changes = {"verdict": Verdict.NOISY, "reasons": (reason,), "between_jobs": known}
+        return case.model_copy(update=changes)
+
+    first, second, *others = document.cases
+    cases = (varying(first, 90.0), varying(second, 50.0), *others)
+    found = receipt(document.model_copy(update={"cases": cases}), baseline())
+    assert found.answer == receipt(document, baseline()).answer and found.faults == 0
+    (item,) = found.items
+    assert not item.is_fault and item.evidence == f"{text}."
+    assert item.text == (
+        f"2 figures of cpu vary from job to job on this host, most that of {second.title}."
+    )

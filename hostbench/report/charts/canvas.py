@@ -41,6 +41,12 @@ class Ink(StrEnum):
     PAPER = "paper"
     THIRD = "third"
     FOURTH = "fourth"
+    # From as good as others to worst.
+    CELL_0 = "cell-0"
+    CELL_1 = "cell-1"
+    CELL_2 = "cell-2"
+    CELL_3 = "cell-3"
+    CELL_4 = "cell-4"
 
     @property
     def variable(self) -> str:

@@ -4,6 +4,8 @@ from hostbench.report.charts.bars import bar_chart
 from hostbench.report.charts.curves import curve_chart
 from hostbench.report.charts.forest import forest_chart
 from hostbench.report.charts.history import history_chart
+from hostbench.report.charts.hosts import hosts_chart
+from hostbench.report.charts.matrix import matrix_chart
 from hostbench.report.charts.series import time_chart
 from hostbench.report.charts.spread import spread_chart
 from hostbench.report.content import (
@@ -12,6 +14,8 @@ from hostbench.report.content import (
     Drawing,
     ForestChart,
     HistoryChart,
+    HostsChart,
+    MatrixChart,
     SpreadChart,
 )
 
@@ -28,4 +32,8 @@ def draw(drawing: Drawing, title: str) -> tuple[str, str]:
         return forest_chart(drawing, title)
     if isinstance(drawing, HistoryChart):
         return history_chart(drawing, title)
+    if isinstance(drawing, HostsChart):
+        return hosts_chart(drawing, title)
+    if isinstance(drawing, MatrixChart):
+        return matrix_chart(drawing, title)
     return time_chart(drawing, title)

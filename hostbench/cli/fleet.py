@@ -1,0 +1,472 @@
+"""`hostbench fleet`: one suite on many hosts, by Kubernetes or Slurm. Each command imports what
+takes time to import."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hostbench.base.errors import UsageError, shown
+from hostbench.cli.fleet_pairs import network
+from hostbench.cli.fleet_qualify import qualifying
+from hostbench.cli.fleet_report import reports
+from hostbench.cli.options import (
+    EPILOG,
+    Json,
+    Namespace,
+    Param,
+    Peers,
+    Results,
+    Scale,
+    SuiteName,
+    Trials,
+    Workload,
+    print_json,
+    seconds,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from hostbench.base.interrupt import Interrupt
+    from hostbench.cli.fleet_commands import Follower
+    from hostbench.fleet.campaign import Campaign, Engine, NodeStatus
+
+NODES_MOST = 100_000
+TIME_LIMIT_S_MOST = 30 * 86400.0
+
+fleet = typer.Typer(
+    name="fleet",
+    help="Measure one suite on many hosts, by the engine that runs them: Kubernetes or Slurm.",
+    rich_markup_mode=None,
+)
+fleet.add_typer(reports)
+fleet.add_typer(network)
+fleet.add_typer(qualifying)
+
+
+class EngineChoice(StrEnum):
+    """What runs a campaign."""
+
+    KUBERNETES = "kubernetes"
+    SLURM = "slurm"
+
+
+class LockChoice(StrEnum):
+    """What keeps other runs away from a node."""
+
+    HOST = "host"
+    LEASE = "lease"
+
+
+@fleet.command(epilog=EPILOG)
+def measure(
+    campaign_file: Annotated[
+        Path, typer.Option(metavar="FILE", help="The campaign, as its engine hands it out.")
+    ],
+    node: Annotated[str, typer.Option(metavar="NAME", help="The name of this node.")],
+    engine: Annotated[EngineChoice, typer.Option(help="What started this command.")],
+    lock: Annotated[
+        LockChoice,
+        typer.Option(help="What keeps other runs away: the host's lock file, or a Lease object."),
+    ] = LockChoice.HOST,
+    results: Results = None,
+    termination_message: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where the digest of the document goes, or why there is none."
+        ),
+    ] = None,
+    document_to_log: Annotated[
+        bool,
+        typer.Option("--document-to-log", help="Write the document to standard output, encoded."),
+    ] = False,
+) -> None:
+    """Measure this node for a campaign. Engines call it; its exit code is 0 with a document."""
+    from hostbench.base.interrupt import Interrupt
+    from hostbench.cli.progress import progress_for
+    from hostbench.fleet.node import (
+        NodeRequest,
+        measure_node,
+        no_lease,
+        read_campaign,
+        reported,
+        write_document,
+    )
+    from hostbench.results.ids import results_directory
+
+    interrupt = Interrupt()
+    interrupt.install()
+    with progress_for(sys.stderr) as progress, reported(termination_message):
+        campaign = read_campaign(campaign_file)
+        request = NodeRequest(
+            campaign=campaign,
+            node=node,
+            engine=engine.value,
+            results=results_directory(results),
+            lock=lock.value,
+            lease=_lease(campaign.name, node) if lock is LockChoice.LEASE else no_lease,
+            message=termination_message,
+        )
+        document = measure_node(request, interrupt, progress)
+    if document_to_log:
+        write_document(document, sys.stdout)
+
+
+def _lease(campaign: str, node: str) -> "Callable[[Interrupt], AbstractContextManager[object]]":
+    """Return what holds the node's Lease object."""
+    from hostbench.fleet.kubernetes.lease import held_lease
+
+    return lambda interrupt: held_lease(campaign, node, interrupt)
+
+
+class ExclusiveChoice(StrEnum):
+    """How other work is kept away from a node while it is measured."""
+
+    TAINT = "taint"
+    REQUESTS = "requests"
+    NONE = "none"
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A campaign that fleet list shows.")]
+EngineOption = Annotated[EngineChoice, typer.Option(help="What runs the campaign.")]
+Shared = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIRECTORY",
+        envvar="HOSTBENCH_SHARED",
+        help="Slurm: where campaigns are; all nodes must see it.",
+    ),
+]
+
+
+def _engine(engine: EngineChoice, namespace: str | None, shared: Path | None) -> "Engine":
+    """Return the engine for a campaign that exists."""
+    from hostbench.fleet.engines import EngineOptions
+    from hostbench.fleet.engines import engine as found
+
+    return found(engine.value, EngineOptions(namespace=namespace, shared=shared))
+
+
+@fleet.command(epilog=EPILOG)
+def run(
+    suite: SuiteName = None,
+    scale: Scale = None,
+    workload: Workload = None,
+    param: Param = None,
+    trials: Trials = None,
+    peers: Peers = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Its name; that of one there is goes on with it. Default: a new one."),
+    ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas, or a selector of labels such as rack=r1 (Slurm: n[1-9]). "
+            "Default: all that take work."
+        ),
+    ] = None,
+    at_most: Annotated[
+        str | None, typer.Option(metavar="N", help="Measure so many nodes at once. Default: all.")
+    ] = None,
+    exclusive: Annotated[
+        ExclusiveChoice,
+        typer.Option(
+            help="Keep other work away: requests, by requests of all that a node has; taint, by a "
+            "taint besides; none, not at all."
+        ),
+    ] = ExclusiveChoice.REQUESTS,
+    time_limit: Annotated[
+        str,
+        typer.Option(metavar="SECONDS", help="How long a node may wait and measure."),
+    ] = "3600",
+    engine: EngineOption = EngineChoice.KUBERNETES,
+    namespace: Namespace = None,
+    shared: Shared = None,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HOSTBENCH_IMAGE", help="Kubernetes: the image with hostbench that nodes run."
+        ),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(help="Kueue's LocalQueue that says when nodes begin, or Slurm's partition."),
+    ] = None,
+    priority: Annotated[str | None, typer.Option(help="A PriorityClass, or Slurm's QOS.")] = None,
+    lock: Annotated[
+        LockChoice,
+        typer.Option(
+            help="Kubernetes: keep out campaigns only (lease), or all runs on the host by a "
+            "hostPath (host), which the namespace must allow."
+        ),
+    ] = LockChoice.LEASE,
+    service_account: Annotated[
+        str | None, typer.Option(help="Kubernetes: the account of the pods; it needs Leases.")
+    ] = None,
+    tolerate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAINT", help="Kubernetes: measure nodes with this taint too."),
+    ] = None,
+    annotation: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Kubernetes: one more annotation of the pods."),
+    ] = None,
+    reservation: Annotated[
+        str | None, typer.Option(help="Slurm: the reservation that the nodes are in.")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option(help="Slurm: the account that the time is charged to.")
+    ] = None,
+    program: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH", help="Slurm: hostbench on the nodes, such as that of make install."
+        ),
+    ] = "hostbench",
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Start it, print its name and return.")
+    ] = False,
+    no_documents: Annotated[
+        bool,
+        typer.Option("--no-documents", help="Leave the documents for hostbench fleet results."),
+    ] = False,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a suite on many nodes, and collect the documents.
+
+    The cluster keeps the campaign: end this command when you like, and go on with --name.
+    """
+    from hostbench.cli.commands import RunRequest
+    from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
+    from hostbench.cli.options import check_subject, peer_choice
+    from hostbench.fleet.campaign import Exclusive, checked_name
+    from hostbench.fleet.engines import EngineOptions
+    from hostbench.fleet.engines import engine as found
+    from hostbench.model.suite import TRIALS_MOST
+    from hostbench.results.ids import results_directory
+
+    check_subject(suite, workload, param or (), scale)
+    if name is not None:
+        checked_name(name)
+    if queue is not None and at_most is not None and engine is EngineChoice.KUBERNETES:
+        raise UsageError("--at-most and --queue are both given; the queue decides: leave out one")
+    request = CampaignRequest(
+        suite=RunRequest(
+            suite=suite,
+            scale=scale,
+            workload=workload,
+            params=tuple(param or ()),
+            trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
+            peers=None if peers is None else peer_choice(peers),
+            wait_s=0.0,
+        ),
+        name=name,
+        nodes=nodes,
+        at_most=None if at_most is None else whole_number("--at-most", at_most, 1, NODES_MOST),
+        exclusive=Exclusive(exclusive.value),
+        time_limit_s=_time_limit_s(time_limit),
+    )
+    runner = found(
+        engine.value,
+        EngineOptions(
+            namespace=namespace,
+            image=image,
+            queue=queue,
+            priority=priority,
+            lock=lock.value,
+            service_account=service_account,
+            tolerate=tuple(tolerate or ()),
+            annotations=_annotations(annotation or []),
+            shared=shared,
+            reservation=reservation,
+            account=account,
+            program=program,
+        ),
+    )
+    campaign = begin(runner, request)
+    if detach:
+        typer.echo(campaign.name)
+        return
+    follower = Follower(runner, campaign, None if no_documents else results_directory(results))
+    _followed(follower, as_json=as_json)
+
+
+def _annotations(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, equals, _) in zip(texts, pairs, strict=True):
+        if not key or not equals:
+            raise UsageError(f"--annotation {shown(text)} is not key=value; see kubectl annotate")
+    return {key: value for key, _, value in pairs}
+
+
+def _time_limit_s(text: str) -> float:
+    limit_s = seconds("--time-limit", text)
+    if not 1 <= limit_s <= TIME_LIMIT_S_MOST:
+        raise UsageError(
+            f"--time-limit {shown(text)} is not allowed: give 1 to {TIME_LIMIT_S_MOST:.0f} seconds"
+        )
+    return limit_s
+
+
+def _followed(follower: "Follower", *, as_json: bool) -> None:
+    from hostbench.cli.fleet_commands import exit_code
+
+    follower.follow()
+    statuses = [follower.statuses[node] for node in follower.campaign.nodes]
+    _show(follower.campaign, statuses, as_json=as_json)
+    raise typer.Exit(exit_code(statuses, follower.uncollected))
+
+
+def _show(campaign: "Campaign", statuses: "list[NodeStatus]", *, as_json: bool) -> None:
+    from hostbench.cli.render_fleet import show_status, status_tree
+
+    if as_json:
+        print_json(status_tree(campaign, statuses))
+    else:
+        show_status(campaign, statuses, sys.stdout)
+
+
+@fleet.command(epilog=EPILOG)
+def status(
+    name: Name,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with the campaign until it has ended.")
+    ] = False,
+    engine: EngineOption = EngineChoice.KUBERNETES,
+    namespace: Namespace = None,
+    shared: Shared = None,
+    as_json: Json = False,
+) -> None:
+    """Show how far each node of a campaign is."""
+    from hostbench.cli.fleet_commands import Follower
+
+    runner = _engine(engine, namespace, shared)
+    campaign = runner.campaign(name)
+    if follow:
+        _followed(Follower(runner, campaign, None), as_json=as_json)
+    _show(campaign, list(runner.status(name)), as_json=as_json)
+
+
+@fleet.command("list")
+def list_(
+    engine: EngineOption = EngineChoice.KUBERNETES,
+    namespace: Namespace = None,
+    shared: Shared = None,
+    as_json: Json = False,
+) -> None:
+    """List the campaigns that the engine has."""
+    names = _engine(engine, namespace, shared).campaigns()
+    if as_json:
+        print_json({"campaigns": names})
+        return
+    for name in names:
+        typer.echo(name)
+
+
+@fleet.command(epilog=EPILOG)
+def results(
+    name: Name,
+    engine: EngineOption = EngineChoice.KUBERNETES,
+    namespace: Namespace = None,
+    shared: Shared = None,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Collect the documents of a campaign that are not here yet, and print where they are."""
+    from hostbench.base.errors import HostbenchError
+    from hostbench.base.exitcode import ExitCode
+    from hostbench.cli.watching import stoppable
+    from hostbench.fleet.campaign import NodeState
+    from hostbench.fleet.collect import collect
+    from hostbench.results.ids import results_directory
+
+    runner = _engine(engine, namespace, shared)
+    campaign, root = runner.campaign(name), results_directory(results)
+    paths: dict[str, str] = {}
+    lacking: dict[str, str] = {}
+    with stoppable():
+        for one in runner.status(name):
+            if one.state is not NodeState.MEASURED:
+                continue
+            try:
+                paths[one.node] = str(collect(runner, campaign, one, root))
+            except HostbenchError as error:
+                lacking[one.node] = error.message
+                continue
+            if not as_json:
+                typer.echo(paths[one.node])
+    if as_json:
+        print_json({"campaign": name, "documents": paths, "missing": lacking})
+    for node, why in lacking.items():
+        typer.echo(f"hostbench: {node}: {why}", err=True)
+    if lacking:
+        raise typer.Exit(ExitCode.CASE_FAILED)
+
+
+@fleet.command(epilog=EPILOG)
+def retry(
+    name: Name,
+    engine: EngineOption = EngineChoice.KUBERNETES,
+    namespace: Namespace = None,
+    shared: Shared = None,
+    as_json: Json = False,
+) -> None:
+    """Measure again the nodes of a campaign that failed or are missing."""
+    nodes = _engine(engine, namespace, shared).retry(name)
+    if as_json:
+        print_json({"campaign": name, "nodes": nodes})
+        return
+    for node in nodes:
+        typer.echo(node)
+
+
+@fleet.command(epilog=EPILOG)
+def cancel(
+    name: Name,
+    engine: EngineOption = EngineChoice.KUBERNETES,
+    namespace: Namespace = None,
+    shared: Shared = None,
+    as_json: Json = False,
+) -> None:
+    """End what runs of a campaign; what was measured stays."""
+    runner = _engine(engine, namespace, shared)
+    runner.cancel(name)
+    _show(runner.campaign(name), list(runner.status(name)), as_json=as_json)
+
+
+@fleet.command(epilog=EPILOG)
+def clean(
+    name: Name,
+    engine: EngineOption = EngineChoice.KUBERNETES,
+    namespace: Namespace = None,
+    shared: Shared = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a campaign from its cluster with all that belongs to it. Documents here stay."""
+    _engine(engine, namespace, shared).clean(name)
+    if as_json:
+        print_json({"campaign": name, "removed": True})
+    else:
+        typer.echo(f"campaign {name} is removed")
+
+
+@fleet.command()
+def rights(
+    name: Annotated[str, typer.Argument(help="The name of the roles.")] = "hostbench-fleet",
+    pods: Annotated[
+        bool, typer.Option("--pods", help="Those of the pods' account, for --lock lease.")
+    ] = False,
+) -> None:
+    """Print the roles that campaigns on Kubernetes need, for kubectl apply."""
+    from hostbench.fleet.kubernetes.rights import roles
+
+    print_json(
+        {"apiVersion": "v1", "kind": "List", "items": roles(name, "pod" if pods else "client")}
+    )

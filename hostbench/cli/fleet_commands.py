@@ -1,0 +1,153 @@
+"""What the commands of campaigns do after their options are read."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hostbench.base.errors import HostbenchError, UsageError
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import Interrupted
+from hostbench.base.units import plural
+from hostbench.cli.commands import RunRequest, requested_suite
+from hostbench.cli.watching import stoppable
+from hostbench.fleet.campaign import (
+    Campaign,
+    Engine,
+    Exclusive,
+    NodeState,
+    NodeStatus,
+    new_name,
+)
+from hostbench.fleet.collect import collect
+
+# How often people see how far a campaign is; each end without a document, and each new reason for
+# waiting, is a line at once.
+COUNTS_S = 5.0
+
+
+@dataclass(frozen=True)
+class CampaignRequest:
+    """The options of `hostbench fleet run` that say what to measure and where; None: as in the
+    campaign of that name, else the default."""
+
+    suite: RunRequest
+    name: str | None
+    nodes: str | None
+    at_most: int | None
+    exclusive: Exclusive
+    time_limit_s: float
+
+    @property
+    def names_what(self) -> bool:
+        """Whether it says what to measure."""
+        return self.suite.suite is not None or self.suite.workload is not None
+
+
+def begin(engine: Engine, request: CampaignRequest) -> Campaign:
+    """Start a campaign, or go on with the one of that name; return it."""
+    name = request.name
+    if name is not None and name in engine.campaigns():
+        campaign = _continued(engine, request, name)
+    elif name is not None and not request.names_what:
+        raise UsageError(
+            f"there is no campaign {name} to go on with; name a suite to begin one of that name"
+        )
+    else:
+        suite = requested_suite(request.suite)
+        campaign = Campaign(
+            name=name or new_name(suite),
+            cluster=engine.cluster(),
+            suite=suite,
+            nodes=engine.nodes(request.nodes),
+            at_most=request.at_most,
+            exclusive=request.exclusive,
+            time_limit_s=request.time_limit_s,
+        )
+    sys.stderr.write(f"campaign {campaign.name}: {plural(len(campaign.nodes), 'node')}\n")
+    sys.stderr.flush()
+    engine.start(campaign)
+    return campaign
+
+
+def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
+    campaign = engine.campaign(name)
+    if request.names_what and requested_suite(request.suite) != campaign.suite:
+        raise UsageError(
+            f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
+            "to go on with it, or choose another --name"
+        )
+    # Its nodes are those of its start: a selector may match others since.
+    return campaign
+
+
+@dataclass
+class Follower:
+    """Shows a campaign on standard error as it goes, and collects documents. `root` None: they stay
+    where they are."""
+
+    engine: Engine
+    campaign: Campaign
+    root: Path | None
+    statuses: dict[str, NodeStatus] = field(default_factory=dict)
+    uncollected: dict[str, str] = field(default_factory=dict)
+    _reasons: set[str] = field(default_factory=set)
+    _counted_s: float = 0.0
+
+    def follow(self) -> None:
+        """Follow the campaign until every node has ended. Raise Interrupted on Ctrl-C: the campaign
+        goes on."""
+        name = self.campaign.name
+        try:
+            with stoppable():
+                for status in self.engine.watch(name):
+                    self.statuses[status.node] = status
+                    self._tell(status)
+                    if status.state is NodeState.MEASURED and self.root is not None:
+                        self._collect(status, self.root)
+        except Interrupted as error:
+            turns = "" if self.campaign.at_most is None else ", as far as nodes have begun"
+            error.message = (
+                f"stopped following ({error.signum.name}); the campaign goes on{turns}: hostbench "
+                f"fleet run --name {name} follows it again, hostbench fleet cancel {name} ends it"
+            )
+            raise
+
+    def _collect(self, status: NodeStatus, root: Path) -> None:
+        try:
+            collect(self.engine, self.campaign, status, root)
+        except Interrupted:
+            raise
+        except HostbenchError as error:
+            self.uncollected[status.node] = error.message
+            self._say(f"{status.node}: {error.message}")
+
+    def _tell(self, status: NodeStatus) -> None:
+        if status.state in {NodeState.FAILED, NodeState.MISSING}:
+            self._say(f"{status.node}: {status.state}: {status.reason}")
+        elif status.state is NodeState.WAITING and status.reason not in self._reasons:
+            self._reasons.add(status.reason or "")
+            if status.reason is not None:
+                self._say(f"{status.node}: {status.state}: {status.reason}")
+        now_s = time.monotonic()
+        if len(self.statuses) == len(self.campaign.nodes) and now_s - self._counted_s > COUNTS_S:
+            self._counted_s = now_s
+            self._say(counts_text(self.statuses.values()))
+
+    def _say(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def counts_text(statuses: Iterable[NodeStatus]) -> str:
+    """Return how many nodes are how far: `3 waiting, 2 running, 40 measured`."""
+    counts = Counter(status.state for status in statuses)
+    return ", ".join(f"{counts[state]} {state}" for state in NodeState if counts[state])
+
+
+def exit_code(statuses: Sequence[NodeStatus], uncollected: object = None) -> ExitCode:
+    """Return 0 where every node was measured and its document is here."""
+    complete = all(status.state is NodeState.MEASURED for status in statuses) and not uncollected
+    return ExitCode.OK if complete else ExitCode.CASE_FAILED

@@ -1,0 +1,212 @@
+"""The commands `fleet schedule` and `fleet pairs`: the network between the hosts of a fleet. They
+import what takes time to import."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hostbench.base.errors import UsageError, did_you_mean, shown
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.options import (
+    EPILOG,
+    Csv,
+    Json,
+    Results,
+    print_json,
+    refuse_both,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hostbench.decisions.pair_rounds import Round
+    from hostbench.model.pairs import PairMatrix
+    from hostbench.model.result import ResultDocument
+
+network = typer.Typer()
+
+ROUNDS, NODES_MOST, SEED_MOST = 8, 10_000, 10**9
+HTML, PAGE, EXAMPLE = "--html", "the page", "pairs.html"
+
+Rack = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rack",
+        metavar="LABEL=NODE,NODE",
+        help="The nodes of a rack, by name or pattern, once for each rack: r1=node1,node2 or "
+        "r1='node-a*'.",
+    ),
+]
+
+
+@network.command(epilog=EPILOG)
+def schedule(
+    nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes, by name.")],
+    rounds: Annotated[
+        str | None,
+        typer.Option(metavar="N", help=f"So many random rounds. Default: {ROUNDS}."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Every pair once.")] = False,
+    rack: Rack = None,
+    seed: Annotated[
+        str, typer.Option(metavar="N", help="Another number gives other random rounds.")
+    ] = "0",
+    as_json: Json = False,
+) -> None:
+    """Print which pairs of nodes to measure, in rounds for your own engine.
+
+    The pairs of a round have no node in common, so they can run at the same time. The near end,
+    where hostbench run measures, is named first.
+    """
+    from hostbench.decisions.pair_documents import racks_of
+    from hostbench.decisions.pair_rounds import matchings, pairs_of, rounds_most, tournament
+
+    _check_nodes(nodes)
+    if full and rounds is not None:
+        raise UsageError("--full is every pair once, and --rounds is some of them; give one")
+    racks = racks_of(rack or (), nodes)
+    most = rounds_most(len(nodes))
+    number = whole_number("--seed", seed, 0, SEED_MOST)
+    if full:
+        found = tournament(nodes)
+    else:
+        wanted = min(ROUNDS, most)
+        if rounds is not None:
+            wanted = whole_number("--rounds", rounds, 1, most)
+        found = matchings(nodes, wanted, racks, number)
+    share = sum(map(len, found)) / pairs_of(len(nodes))
+    if as_json:
+        print_json(_schedule_tree(found, racks, number, share))
+    else:
+        _show_schedule(found, len(nodes), share)
+
+
+def _check_nodes(nodes: "Sequence[str]") -> None:
+    if len(nodes) < 2:
+        raise UsageError(f"{shown(nodes[0])} is one node; a pair needs two: name more nodes")
+    if len(nodes) > NODES_MOST:
+        raise UsageError(f"{len(nodes)} nodes are too many; give at most {NODES_MOST}")
+    seen: set[str] = set()
+    for node in nodes:
+        if node in seen:
+            raise UsageError(f"node {shown(node)} is named twice; name each node once")
+        seen.add(node)
+
+
+def _schedule_tree(
+    rounds: "Sequence[Round]", racks: "Mapping[str, str]", seed: int, share: float
+) -> dict[str, object]:
+    return {
+        "rounds": [[list(pair) for pair in one] for one in rounds],
+        "racks": dict(racks),
+        "seed": seed,
+        "pairs": sum(map(len, rounds)),
+        "links_share": share,
+    }
+
+
+def _show_schedule(rounds: "Sequence[Round]", nodes: int, share: float) -> None:
+    from hostbench.base.units import percent, plural
+    from hostbench.decisions.pair_words import round_words
+
+    for number, one in enumerate(rounds, start=1):
+        typer.echo(f"round {number}: {round_words(one)}")
+    pairs = sum(map(len, rounds))
+    typer.echo(
+        f"{plural(pairs, 'pair')} of {plural(nodes, 'node')}, {percent(share)} of all: a single "
+        f"slow link is among them with a chance of {percent(share)}."
+    )
+
+
+@network.command(epilog=EPILOG)
+def pairs(
+    documents: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DOCUMENTS...",
+            help="Jobs between two hosts: directories of jobs, result.json files, ids, or patterns "
+            "such as '2026*-net-*'.",
+        ),
+    ],
+    rack: Rack = None,
+    case: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TITLE", help="Which case. Default: the bandwidth that most of the jobs have."
+        ),
+    ] = None,
+    campaign: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only jobs of this campaign. May be repeated."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
+    ] = None,
+    results: Results = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Say which hosts, racks' uplinks and links of a network are slow, from jobs between two hosts.
+
+    A document counts once; two jobs of the same two hosts are two measurements of their link. Exit
+    code 0: none is slow. 20: one is slow. 21: suspect, or too little was measured.
+    """
+    from hostbench.decisions.documents import documents_of
+    from hostbench.decisions.pair_documents import matrix_of
+    from hostbench.results.ids import results_directory
+    from hostbench.results.output import check_output
+
+    refuse_both(as_json, as_csv)
+    if html is not None:
+        check_output(HTML, PAGE, html, EXAMPLE)
+    given = documents_of(documents, results_directory(results))
+    matrix = matrix_of(_of_campaigns(given, campaign or ()), rack or (), case)
+    if html is not None:
+        _write_page(matrix, html)
+    if as_json:
+        typer.echo(matrix.model_dump_json(indent=1))
+    elif as_csv:
+        from hostbench.results.pairs_csv import write_pairs_csv
+
+        write_pairs_csv(matrix, sys.stdout)
+    else:
+        from hostbench.cli.render_pairs import show_pairs
+
+        show_pairs(matrix, sys.stdout)
+    raise typer.Exit(_exit_code(matrix))
+
+
+def _of_campaigns(
+    documents: "Sequence[ResultDocument]", campaigns: "Sequence[str]"
+) -> "Sequence[ResultDocument]":
+    if not campaigns:
+        return documents
+    there = {one.member.campaign for one in documents if one.member is not None}
+    for name in campaigns:
+        if name not in there:
+            known = f"they are of {', '.join(sorted(there))}" if there else "they are of none"
+            raise UsageError(
+                f"--campaign {shown(name)}: no document is of it; {did_you_mean(name, there)}"
+                f"{known}"
+            )
+    return [one for one in documents if one.member is not None and one.member.campaign in campaigns]
+
+
+def _write_page(matrix: "PairMatrix", target: Path) -> None:
+    from hostbench.page.pairs import pairs_report
+    from hostbench.report.html import html as page_of
+    from hostbench.results.output import write_output
+
+    write_output(HTML, PAGE, target, page_of(pairs_report(matrix)).encode())
+
+
+def _exit_code(matrix: "PairMatrix") -> ExitCode:
+    from hostbench.model.pairs import PairWord
+
+    words = {one.word for one in (*matrix.hosts, *matrix.uplinks)}
+    if PairWord.SLOW in words or any(one.word is PairWord.SLOW for one in matrix.links):
+        return ExitCode.WORSE
+    return ExitCode.OK if words == {PairWord.AS_EXPECTED} else ExitCode.UNDECIDED

@@ -1,0 +1,157 @@
+"""The command `fleet report`. It imports what takes time to import."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hostbench.base.errors import UsageError, shown
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.decisions import Require
+from hostbench.cli.options import EPILOG, Csv, Json, Results
+from hostbench.cli.pages import OfSuite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hostbench.model.decision import JobFigures
+    from hostbench.model.fleet import FleetCheck
+
+reports = typer.Typer()
+
+HTML, PAGE = "--html", "the page"
+EXAMPLE = "fleet.html"
+
+
+@reports.command(epilog=EPILOG)
+def report(
+    documents: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DOCUMENTS...",
+            help="The jobs of all hosts: directories of jobs, result.json files, ids, or patterns "
+            "such as '2026*-quick-*'.",
+        ),
+    ],
+    html: Annotated[
+        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
+    ] = None,
+    require: Annotated[
+        Require,
+        typer.Option(
+            help="Exit code 0 for: not-worse, no host is low; decided, and none is suspect, "
+            "without others to compare with, or of a population of its own; complete, and no case "
+            "and no node is missing."
+        ),
+    ] = Require.DECIDED,
+    campaign: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only jobs of this campaign.")
+    ] = None,
+    suite: OfSuite = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The nodes that should have a document, one a line; - for input."
+        ),
+    ] = None,
+    results: Results = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Markdown on standard output, for a ticket.")
+    ] = False,
+) -> None:
+    """Say which hosts of a campaign are bad, from their result documents alone.
+
+    Hosts of one hardware model are compared with each other, or with a baseline of as many hosts.
+    Exit code 0: none is low. 20: a host is low. 21: suspect, or too few hosts. 22: nothing can be
+    compared.
+    """
+    from hostbench.decisions.fleet import checked_fleet
+    from hostbench.decisions.fleet_words import fleet_sentences
+    from hostbench.results.output import check_output, write_output
+
+    if as_json + as_csv + as_markdown > 1:
+        raise UsageError("give one of --json, --csv and --markdown")
+    if html is not None:
+        check_output(HTML, PAGE, html, EXAMPLE)
+    wanted = () if nodes is None else _node_names(nodes)
+    found = checked_fleet(_jobs(documents, campaign, suite, results), time.time(), wanted)
+    if html is not None:
+        from hostbench.page.fleet import fleet_report
+        from hostbench.report.html import html as page_of
+
+        write_output(HTML, PAGE, html, page_of(fleet_report(found)).encode())
+    if as_json:
+        typer.echo(found.model_dump_json(indent=1))
+    elif as_csv:
+        from hostbench.results.fleet_csv import write_fleet_csv
+
+        write_fleet_csv(found, sys.stdout)
+    elif as_markdown:
+        from hostbench.page.fleet import fleet_report
+        from hostbench.report.markdown import markdown
+
+        sys.stdout.write(markdown(fleet_report(found)))
+    else:
+        for sentence in fleet_sentences(found):
+            typer.echo(sentence)
+    raise typer.Exit(exit_code(found, require))
+
+
+def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
+    """Return the exit code, in the words of `hostbench compare`."""
+    from hostbench.model.baseline import HostWord
+
+    words = {host.word for host in found.hosts}
+    if HostWord.LOW in words:
+        return ExitCode.WORSE
+    if not any(host.figures for host in found.hosts):
+        return ExitCode.NOT_COMPARABLE
+    # What no host of the kind can measure is not missing.
+    lost = any(
+        one.case in found.populations[host.population].cases
+        for host in found.hosts
+        for one in host.lost
+    )
+    if require is Require.COMPLETE and (lost or found.missing):
+        return ExitCode.NOT_COMPARABLE
+    is_apart = any(one.beside is not None for one in found.populations)
+    if require is not Require.NOT_WORSE and (words != {HostWord.AS_EXPECTED} or is_apart):
+        return ExitCode.UNDECIDED
+    return ExitCode.OK
+
+
+def _jobs(
+    documents: "Sequence[str]", campaign: str | None, suite: str | None, results: Path | None
+) -> "list[JobFigures]":
+    from hostbench.decisions.index import FigureIndex
+    from hostbench.decisions.sets import JobFilter, jobs_of
+    from hostbench.results.ids import results_directory
+
+    wanted = JobFilter(suite=suite)
+    with FigureIndex(results_directory(results)) as index:
+        found = [job for one in documents for job in jobs_of(one, index, wanted)]
+    if campaign is None:
+        return found
+    own = [job for job in found if job.member is not None and job.member.campaign == campaign]
+    if not own:
+        there = sorted({job.member.campaign for job in found if job.member is not None})
+        raise UsageError(
+            f"--campaign {shown(campaign)}: none of {len(found)} documents is of it; "
+            + (f"they are of {', '.join(there)}" if there else "they are of no campaign")
+        )
+    return own
+
+
+def _node_names(path: Path) -> tuple[str, ...]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(
+            f"--nodes {path} cannot be read: {reason}; give a file with a node's name on each line"
+        ) from None
+    return tuple(line.strip() for line in text.splitlines() if line.strip())

@@ -1,0 +1,262 @@
+"""The measurements between hosts in result documents, and the racks that hosts are in."""
+
+import bisect
+import fnmatch
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.base.units import plural
+from hostbench.decisions.pairs import Measurement, pair_matrix
+from hostbench.model.pairs import PairMatrix
+from hostbench.model.result import USABLE, CaseResult, ResultDocument
+from hostbench.model.table import Direction
+from hostbench.plan.workloads import FAR_HOST, TARGET
+
+# A pair counts as alone if others were measured during less of its time than this.
+ALONE_MOST = 0.05
+WILDCARDS = frozenset("*?[")
+CASES_NAMED = 5
+
+
+@dataclass(frozen=True)
+class MeasuredPairs:
+    """The measurements of one case, and what was left out and why, as sentences."""
+
+    title: str
+    unit: str
+    direction: Direction
+    measurements: tuple[Measurement, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that were measured, in order."""
+        return tuple(sorted({host for one in self.measurements for host in (one.near, one.far)}))
+
+
+def matrix_of(
+    documents: Sequence[ResultDocument], racks: Iterable[str] = (), case: str | None = None
+) -> PairMatrix:
+    """Judge the network between the hosts of these documents; see measured_pairs and racks_of."""
+    found = measured_pairs(documents, case)
+    return pair_matrix(
+        found.measurements,
+        racks_of(racks, found.hosts, missing=True),
+        title=found.title,
+        unit=found.unit,
+        direction=found.direction,
+        left_out=found.left_out,
+    )
+
+
+def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None) -> MeasuredPairs:
+    """Return the measurements of the case with this title; None: of the case of a bandwidth that
+    most documents have.
+
+    A document counts once. Two jobs of the same two hosts are two measurements of their link.
+    Raise UsageError if no document is of two hosts, or if they are of two clusters.
+    """
+    _check_clusters(documents)
+    pairs = [one for one in documents if one.far_host is not None]
+    if not pairs:
+        raise UsageError(
+            f"{plural(len(documents), 'document')}, and none of a job between two hosts; "
+            "measure pairs with hostbench run --far-host, or with jobs of two hosts"
+        )
+    chosen = _chosen_case(pairs, case)
+    names = _node_names(pairs)
+    alone = _alone(pairs, chosen.case)
+    measurements: list[Measurement] = []
+    reasons: Counter[str] = Counter()
+    if len(pairs) < len(documents):
+        reasons["of one host alone"] = len(documents) - len(pairs)
+    for document in pairs:
+        near, far = _ends(document, names)
+        found = next((one for one in document.cases if one.case == chosen.case), None)
+        if near == far:
+            reasons[f"of {near} with itself"] += 1
+        elif found is None:
+            reasons[f"without {chosen.title}"] += 1
+        elif (value := _value(found)) is None:
+            reasons[f"with a figure that may not be used ({found.verdict or 'unfinished'})"] += 1
+        else:
+            measurements.append(Measurement(near, far, value, document.job.id in alone))
+    if not measurements:
+        why = "; ".join(_left_out(reasons))
+        raise UsageError(f"no pair has a figure of {chosen.title} that may be used: {why}")
+    metric = chosen.metrics[chosen.primary]
+    return MeasuredPairs(
+        title=chosen.title,
+        unit=metric.unit,
+        direction=metric.direction,
+        measurements=tuple(measurements),
+        left_out=tuple(_left_out(reasons)),
+    )
+
+
+def racks_of(
+    given: Iterable[str], nodes: Sequence[str], *, missing: bool = False
+) -> dict[str, str]:
+    """Return the rack of each node, from texts such as `r1=node1,node2` or `r1=node-a*`.
+
+    `missing`: nodes that are not there are left out, as long as a rack has one. Raise UsageError.
+    """
+    racks: dict[str, str] = {}
+    for text in given:
+        label, equals, names = text.partition("=")
+        label = label.strip()
+        wanted = [name.strip() for name in names.split(",")]
+        if not equals or not label or not all(wanted):
+            raise UsageError(
+                f"--rack {shown(text)} is no rack; write its label and its nodes, such as "
+                "r1=node1,node2 or r1=node-a*"
+            )
+        own = [node for name in wanted for node in _nodes_like(name, nodes, label, missing)]
+        if not own:
+            raise UsageError(
+                f"--rack {label} is unknown: none of its nodes is among the {len(nodes)} given "
+                f"ones, such as {listing(nodes[:3])}"
+            )
+        for node in own:
+            if racks.setdefault(node, label) != label:
+                raise UsageError(
+                    f"{node} is in two racks, {racks[node]} and {label}; name it in one of them"
+                )
+    return racks
+
+
+def _nodes_like(name: str, nodes: Sequence[str], label: str, missing: bool) -> Iterator[str]:
+    if WILDCARDS.intersection(name):
+        found = fnmatch.filter(nodes, name)
+        if not found and not missing:
+            raise UsageError(f"--rack {label}: no node is like {shown(name)}")
+        yield from found
+    elif name in nodes:
+        yield name
+    elif not missing:
+        raise UsageError(
+            f"--rack {label}: {shown(name)} is none of the nodes; {did_you_mean(name, nodes)}give "
+            "it as a node, too, or leave it out of the rack"
+        )
+
+
+def _check_clusters(documents: Sequence[ResultDocument]) -> None:
+    """Raise UsageError for documents of two clusters."""
+    members = {one.member.cluster: one.member for one in documents if one.member is not None}
+    if len(members) > 1:
+        first, second, *_ = members.values()
+        raise UsageError(
+            f"the documents are of two clusters, {first.cluster} (campaign {first.campaign}) and "
+            f"{second.cluster} (campaign {second.campaign}); give those of one cluster"
+        )
+
+
+def _chosen_case(pairs: Sequence[ResultDocument], title: str | None) -> CaseResult:
+    """Return a case of the documents: the one of this title, or the one to judge by default."""
+    known: dict[str, CaseResult] = {}
+    counts: Counter[str] = Counter()
+    for document in pairs:
+        for one in document.cases:
+            # A case with both ends on the near host says nothing of the pair.
+            if one.params.get(TARGET) == FAR_HOST and _value(one) is not None:
+                known.setdefault(one.case, one)
+                counts[one.case] += 1
+    if title is not None:
+        found = [one for one in known.values() if title in (one.title, one.workload)]
+        if len(found) == 1:
+            return found[0]
+        titles = sorted({one.title for one in (found or known.values())})
+        several = "is several cases" if found else "is no case of these documents"
+        more = f" and {len(titles) - CASES_NAMED} more" if len(titles) > CASES_NAMED else ""
+        raise UsageError(
+            f"--case {shown(title)} {several}; there are {', '.join(titles[:CASES_NAMED])}{more}"
+        )
+    if not known:
+        raise UsageError(
+            f"{plural(len(pairs), 'document')} of two hosts have no figure between the hosts that "
+            "may be used; measure a case such as net.tcp_stream"
+        )
+    return known[max(known, key=lambda case: (_is_bandwidth(known[case]), counts[case]))]
+
+
+def _is_bandwidth(case: CaseResult) -> bool:
+    return case.metrics[case.primary].unit == "byte/s"
+
+
+def _value(case: CaseResult) -> float | None:
+    """Return the figure of a case if it may be compared."""
+    if case.verdict not in USABLE or case.figure is None or case.primary not in case.metrics:
+        return None
+    return case.figure.value if case.figure.value > 0 else None
+
+
+def _node_names(pairs: Sequence[ResultDocument]) -> dict[str, str]:
+    """Return the node's name by machine, as campaigns name it: a far host knows its host name
+    alone, which in a container need not be the node's. Copied machines, which share an id, are
+    named by their host names."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for one in pairs:
+        if one.member is not None and one.host.machine is not None:
+            found[one.host.machine].add(one.member.node)
+    return {machine: min(names) for machine, names in found.items() if len(names) == 1}
+
+
+def _ends(document: ResultDocument, names: Mapping[str, str]) -> tuple[str, str]:
+    assert document.far_host is not None
+    near, far = document.host, document.far_host.inventory
+    node = document.member.node if document.member else near.hostname
+    copied = near.machine == far.machine and near.hostname != far.hostname
+    return node, far.hostname if copied else names.get(far.machine or "", far.hostname)
+
+
+def _alone(pairs: Sequence[ResultDocument], case: str) -> set[str]:
+    """Return the jobs whose case was measured while no other pair was, by the hosts' clocks."""
+    spans = {one.job.id: span for one in pairs if (span := _span(one.cases)) is not None}
+    changes = sorted(
+        [(start, 1) for start, _ in spans.values()] + [(stop, -1) for _, stop in spans.values()]
+    )
+    # How long two or more were measured, up to each change.
+    times, shared = [float("-inf")], [0.0]
+    active = 0
+    for at, change in changes:
+        shared.append(shared[-1] + (at - times[-1] if active > 1 else 0.0))
+        times.append(at)
+        active += change
+    found = set()
+    for one in pairs:
+        span = _span([own for own in one.cases if own.case == case])
+        if span is not None and one.job.id in spans:
+            start, stop = span
+            together = _up_to(stop, times, shared) - _up_to(start, times, shared)
+            if together <= ALONE_MOST * (stop - start):
+                found.add(one.job.id)
+    return found
+
+
+def _up_to(at: float, times: Sequence[float], shared: Sequence[float]) -> float:
+    """Return how long two or more pairs were measured up to this time."""
+    after = bisect.bisect_left(times, at)
+    if after >= len(times):
+        return shared[-1]
+    if times[after] == at or after == 0:
+        return shared[after]
+    step = shared[after] - shared[after - 1]
+    return shared[after - 1] + (at - times[after - 1] if step else 0.0)
+
+
+def _span(cases: Iterable[CaseResult]) -> tuple[float, float] | None:
+    """Return when the first trial of these cases began and the last one ended."""
+    trials = [trial for case in cases for trial in case.trials]
+    if not trials:
+        return None
+    return (
+        min(trial.time_unix_s for trial in trials),
+        max(trial.time_unix_s + trial.wall_s for trial in trials),
+    )
+
+
+def _left_out(reasons: Mapping[str, int]) -> Iterator[str]:
+    for reason, count in reasons.items():
+        yield f"{plural(count, 'document')} {reason}"

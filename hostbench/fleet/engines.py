@@ -1,0 +1,89 @@
+"""The engines that campaigns run on: the one list of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from hostbench.base.errors import ResourceError, UsageError
+from hostbench.fleet.campaign import Engine
+from hostbench.fleet.node import EngineName
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What engines are told of a campaign beside what it measures.
+
+    Kubernetes: `namespace`, `image`, `queue` (Kueue's), `priority` (a class), `lock`,
+    `service_account`, `tolerate` (taints), `annotations` (of pods). Slurm: `shared`, a directory
+    that all nodes see, `queue` (a partition), `priority` (a QOS), `reservation`, `account`, and
+    `program`, the command hostbench as nodes find it.
+    """
+
+    namespace: str | None = None
+    image: str | None = None
+    queue: str | None = None
+    priority: str | None = None
+    lock: Literal["host", "lease"] = "lease"
+    service_account: str | None = None
+    tolerate: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    shared: Path | None = None
+    reservation: str | None = None
+    account: str | None = None
+    program: str = "hostbench"
+
+
+def engine(name: EngineName, options: EngineOptions) -> Engine:
+    """Return the engine. Raise ResourceError where what it needs is not installed."""
+    return ENGINES[name](options)
+
+
+def needs_lightkube() -> None:
+    """Raise ResourceError where the library that calls Kubernetes is not installed."""
+    if find_spec("lightkube") is None:
+        raise ResourceError("Kubernetes needs lightkube: pip install 'hostbench[kubernetes]'")
+
+
+def _kubernetes(options: EngineOptions) -> Engine:
+    needs_lightkube()
+    from hostbench.fleet.kubernetes.engine import KubernetesEngine
+    from hostbench.fleet.kubernetes.objects import PodOptions
+
+    if options.image is None:
+        return KubernetesEngine(options.namespace, None)
+    pods = PodOptions(
+        image=options.image,
+        queue=options.queue,
+        priority=options.priority,
+        lock=options.lock,
+        service_account=options.service_account,
+        tolerate=options.tolerate,
+        annotations=options.annotations,
+    )
+    return KubernetesEngine(options.namespace, pods)
+
+
+def _slurm(options: EngineOptions) -> Engine:
+    from hostbench.fleet.slurm import SlurmEngine, SlurmOptions
+
+    if options.shared is None:
+        raise UsageError(
+            "--engine slurm needs --shared DIRECTORY or HOSTBENCH_SHARED: a directory that this "
+            "machine and all nodes share"
+        )
+    jobs = SlurmOptions(
+        program=options.program,
+        partition=options.queue,
+        reservation=options.reservation,
+        account=options.account,
+        qos=options.priority,
+    )
+    return SlurmEngine(options.shared, jobs)
+
+
+ENGINES: Mapping[EngineName, Callable[[EngineOptions], Engine]] = {
+    "kubernetes": _kubernetes,
+    "slurm": _slurm,
+}

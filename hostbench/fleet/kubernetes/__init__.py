@@ -1,0 +1,1 @@
+"""Campaigns on Kubernetes: one Job a node. Only this package imports lightkube."""

@@ -1,0 +1,282 @@
+"""The engine on Kubernetes: one Job a node, all of a campaign's state in its objects."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from lightkube import ApiError
+from lightkube.resources.batch_v1 import Job
+from lightkube.resources.coordination_v1 import Lease
+from lightkube.resources.core_v1 import ConfigMap, Namespace
+from lightkube.types import CascadeType, PatchType
+from pydantic import ValidationError
+
+from hostbench.base.errors import ResourceError, UsageError, did_you_mean, shown
+from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
+from hostbench.fleet.kubernetes.api import CHUNK, Api
+from hostbench.fleet.kubernetes.facts import Facts
+from hostbench.fleet.kubernetes.nodes import chosen_nodes
+from hostbench.fleet.kubernetes.objects import (
+    CAMPAIGN_KEY,
+    CAMPAIGN_LABEL,
+    CANCELLED_ANNOTATION,
+    CONTAINER,
+    MANAGED_BY,
+    OPTIONS,
+    OPTIONS_KEY,
+    PodOptions,
+    config_map,
+)
+from hostbench.fleet.kubernetes.progress import Progress, untaint
+from hostbench.fleet.kubernetes.states import pods_by_job, statuses
+from hostbench.fleet.kubernetes.watches import Watches, facts_now
+from hostbench.fleet.node import CAMPAIGN, read_document_of_log
+from hostbench.model.result import ResultDocument
+
+# Pods of deleted Jobs end within their grace period; those of a dead node when it is given up.
+CLEAN_S_MOST = 180.0
+CLEAN_PAUSE_S = 5.0
+
+
+class KubernetesEngine:
+    """Campaigns in one namespace of a cluster: see Engine.
+
+    `options`: for campaigns that this client begins; others keep those that they were begun with.
+    """
+
+    def __init__(self, namespace: str | None, options: PodOptions | None) -> None:
+        """Find the cluster. Raise ResourceError."""
+        self._api = Api(namespace)
+        self._options = options
+        self._pods: dict[str, str] = {}
+
+    @property
+    def namespace(self) -> str:
+        """Where its campaigns are."""
+        return self._api.namespace
+
+    def cluster(self) -> str:
+        """Return the UID of kube-system, which a cluster has for good."""
+        found = self._api.call(lambda client: client.get(Namespace, "kube-system"))
+        assert found.metadata is not None
+        return str(found.metadata.uid)
+
+    def nodes(self, expression: str | None) -> tuple[str, ...]:
+        """See Engine."""
+        return chosen_nodes(self._api, expression, self._options or PodOptions(image=""))
+
+    def start(self, campaign: Campaign) -> None:
+        """See Engine."""
+        name = campaign.name
+        if name not in self.campaigns():
+            # Another client may be faster, with other options: its campaign is the one there is.
+            made = config_map(campaign, self._begin_with())
+            self._api.each([made], lambda client, one: client.create(one))
+        stored = self._stored(name)
+        stored.refuse_other(campaign)
+        stored.refuse_cancelled()
+        progress = Progress(self._api, campaign, stored.options)
+        progress.advance(facts_now(self._api, name))
+
+    def campaigns(self) -> tuple[str, ...]:
+        """See Engine."""
+        found = self._api.all(
+            lambda client: (
+                one.metadata.name or ""
+                for one in client.list(
+                    ConfigMap, chunk_size=CHUNK, labels={**MANAGED_BY, CAMPAIGN_LABEL: None}
+                )
+                if one.metadata is not None and CAMPAIGN_KEY in (one.data or {})
+            )
+        )
+        return tuple(sorted(found))
+
+    def campaign(self, name: str) -> Campaign:
+        """See Engine."""
+        return self._stored(name).campaign
+
+    def status(self, name: str) -> tuple[NodeStatus, ...]:
+        """See Engine."""
+        stored = self._stored(name)
+        return self._statuses(stored, facts_now(self._api, name))
+
+    def watch(self, name: str) -> Iterator[NodeStatus]:
+        """See Engine. Whoever watches also does what is due: begins further nodes, sets and removes
+        taints, makes a Job that is missing."""
+        stored = self._stored(name)
+        shown: dict[str, NodeStatus] = {}
+        progress = Progress(self._api, stored.campaign, stored.options)
+        before = 0
+        with Watches(self._api, name) as watches:
+            for facts in watches.facts():
+                if len(facts.jobs) < before:
+                    # Somebody deleted a Job: another client that cancels or cleans, say.
+                    stored = self._stored(name)
+                before = len(facts.jobs)
+                found = self._statuses(stored, facts)
+                if not stored.cancelled:
+                    progress.advance(facts, found)
+                for status in found:
+                    if shown.get(status.node) != status:
+                        shown[status.node] = status
+                        yield status
+                if all(status.state.ended for status in found):
+                    return
+
+    def documents(self, name: str, nodes: Sequence[str]) -> Iterator[ResultDocument]:
+        """See Engine. Raise UsageError for a node whose pod is gone."""
+        if not all(node in self._pods for node in nodes):
+            self._know_pods(facts_now(self._api, name))
+        for node in nodes:
+            pod = self._pods.get(node)
+            if pod is None:
+                raise UsageError(
+                    f"the document of {node} is gone with its pod; measure the node again under "
+                    "another --name"
+                )
+            yield read_document_of_log(self._log(pod), f"the log of pod {pod}")
+
+    def retry(self, name: str) -> tuple[str, ...]:
+        """See Engine. Nodes that the cluster lost are measured when they are back."""
+        stored = self._stored(name)
+        facts = facts_now(self._api, name)
+        again = [
+            status.node
+            for status in self._statuses(stored, facts)
+            if status.state in {NodeState.FAILED, NodeState.MISSING} and status.node in facts.nodes
+        ]
+        if stored.cancelled:
+            self._mark_cancelled(name, None)
+        progress = Progress(self._api, stored.campaign, stored.options)
+        progress.make(facts, again, again=True)
+        progress.advance(facts_now(self._api, name))
+        return tuple(again)
+
+    def cancel(self, name: str) -> None:
+        """See Engine."""
+        stored = self._stored(name)
+        self._mark_cancelled(name, "true")
+        facts = facts_now(self._api, name)
+        ended = {one.node for one in self._statuses(stored, facts) if one.state.ended}
+        jobs = [job.name for job in facts.jobs.values() if not job.ended and job.node not in ended]
+        self._delete_jobs(jobs)
+        untaint(self._api, name, facts)
+
+    def clean(self, name: str) -> None:
+        """See Engine. Raise UsageError if there is nothing of that name."""
+        facts = facts_now(self._api, name)
+        lock = "lease"
+        try:
+            lock = self._stored(name).options.lock
+            self._mark_cancelled(name, "true")  # So that no other client goes on meanwhile.
+        except UsageError:
+            if not facts.jobs:
+                raise
+        facts = facts_now(self._api, name)
+        self._delete_jobs(job.name for job in facts.jobs.values())
+        untaint(self._api, name, facts)
+        self._wait_for_pods(name)
+        if lock == "lease":
+            self._delete_leases(name)
+        self._api.each([name], lambda client, one: client.delete(ConfigMap, one))
+
+    def _delete_leases(self, name: str) -> None:
+        """Delete what pods left that were killed."""
+        leases = self._api.all(
+            lambda client: (
+                (one.metadata and one.metadata.name) or ""
+                for one in client.list(Lease, chunk_size=CHUNK, labels={CAMPAIGN_LABEL: name})
+            )
+        )
+        self._api.each(leases, lambda client, lease: client.delete(Lease, lease))
+
+    def _wait_for_pods(self, name: str) -> None:
+        deadline_s = time.monotonic() + CLEAN_S_MOST
+        with Watches(self._api, name) as watches:
+            for facts in watches.facts(CLEAN_PAUSE_S):
+                if not facts.pods and not facts.jobs:
+                    return
+                if time.monotonic() > deadline_s:
+                    raise ResourceError(
+                        f"campaign {name}: {len(facts.pods)} pods have not ended after "
+                        f"{CLEAN_S_MOST:.0f} s, such as {next(iter(facts.pods), '')}; call "
+                        "hostbench fleet clean again when their nodes answer"
+                    )
+
+    def _begin_with(self) -> PodOptions:
+        if self._options is None:
+            raise UsageError("--image is missing: the image that the nodes of a campaign run")
+        return self._options
+
+    def _stored(self, name: str) -> "_Stored":
+        try:
+            found = self._api.call(lambda client: client.get(ConfigMap, name))
+        except ApiError:
+            raise self._unknown(name) from None
+        return _Stored(name, found)
+
+    def _unknown(self, name: str) -> UsageError:
+        return UsageError(
+            f"there is no campaign {shown(name)} in namespace {self._api.namespace}; "
+            f"{did_you_mean(name, self.campaigns())}hostbench fleet list shows all"
+        )
+
+    def _statuses(self, stored: "_Stored", facts: Facts) -> tuple[NodeStatus, ...]:
+        self._know_pods(facts)
+        return statuses(stored.campaign, stored.options, facts, cancelled=stored.cancelled)
+
+    def _know_pods(self, facts: Facts) -> None:
+        """Remember the pods that have a document."""
+        pods = pods_by_job(facts.pods.values())
+        for job in sorted(facts.jobs.values(), key=lambda job: job.attempt):
+            for pod in pods.get(job.name, [])[:1]:
+                self._pods[job.node] = pod.name
+
+    def _log(self, pod: str) -> list[str]:
+        try:
+            return self._api.all(lambda client: client.log(pod, container=CONTAINER))
+        except ApiError as error:
+            raise UsageError(f"the log of pod {pod} is gone: {error.status.message}") from None
+
+    def _mark_cancelled(self, name: str, value: str | None) -> None:
+        patch = {"metadata": {"annotations": {CANCELLED_ANNOTATION: value}}}
+        self._api.call(
+            lambda client: client.patch(ConfigMap, name, patch, patch_type=PatchType.MERGE)
+        )
+
+    def _delete_jobs(self, names: Iterable[str]) -> None:
+        self._api.each(
+            names, lambda client, name: client.delete(Job, name, cascade=CascadeType.BACKGROUND)
+        )
+
+
+class _Stored:
+    """What the ConfigMap of a campaign keeps."""
+
+    def __init__(self, name: str, found: ConfigMap) -> None:
+        data = found.data or {}
+        try:
+            self.campaign = CAMPAIGN.validate_json(data.get(CAMPAIGN_KEY, ""))
+            self.options = OPTIONS.validate_json(data.get(OPTIONS_KEY, ""))
+        except ValidationError:
+            raise UsageError(
+                f"ConfigMap {name} is no campaign of this hostbench version; use the version that "
+                "made it, or choose another --name"
+            ) from None
+        notes = (found.metadata and found.metadata.annotations) or {}
+        self.cancelled = CANCELLED_ANNOTATION in notes
+
+    def refuse_other(self, campaign: Campaign) -> None:
+        """Raise UsageError if the campaign was asked for in another way."""
+        if self.campaign != campaign:
+            raise UsageError(
+                f"campaign {campaign.name} was begun with other options; go on with hostbench "
+                f"fleet run --name {campaign.name} alone, or choose another --name"
+            )
+
+    def refuse_cancelled(self) -> None:
+        """Raise UsageError if the campaign was cancelled."""
+        if self.cancelled:
+            raise UsageError(
+                f"campaign {self.campaign.name} was cancelled; hostbench fleet retry "
+                f"{self.campaign.name} measures the rest"
+            )

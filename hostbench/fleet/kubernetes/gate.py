@@ -1,0 +1,205 @@
+"""The gate: whether a node may have work, as a node condition, a label and, where wanted, a taint.
+
+Schedulers, autoscalers and people read conditions and labels already. So nothing of hostbench has
+to run for the gate to hold: what it found stays with the node, and says how old it is.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from lightkube import Client
+from lightkube.resources.core_v1 import Node
+from lightkube.types import PatchType
+
+from hostbench.base.exitcode import ExitCode
+from hostbench.decisions.fleet_words import host_words
+from hostbench.fleet.campaign import NodeStatus
+from hostbench.fleet.kubernetes.api import CHUNK, Api
+from hostbench.fleet.kubernetes.objects import PREFIX, Taint
+from hostbench.fleet.kubernetes.taints import add_taint, remove_taint
+from hostbench.model.baseline import HostWord
+from hostbench.model.fleet import FleetHost
+from hostbench.results.ids import submitted_unix_s
+
+CONDITION = "HostbenchQualified"
+QUALIFIED_LABEL = f"{PREFIX}/qualified"
+UNQUALIFIED = Taint(f"{PREFIX}/unqualified", "", "NoSchedule")
+# On a node: its kernel and system when it was qualified, as JSON.
+SYSTEM_ANNOTATION = f"{PREFIX}/qualified-system"
+# What the API server takes as a condition's message.
+MESSAGE_CHARACTERS_MOST = 1024
+
+Answer = Literal["True", "False", "Unknown"]
+# What the report of a campaign says of a host that is not as it should be.
+_OFF: Mapping[HostWord, tuple[Answer, str]] = {
+    HostWord.LOW: ("False", "Low"),
+    HostWord.SUSPECT: ("Unknown", "Suspect"),
+}
+
+
+@dataclass(frozen=True)
+class Qualification:
+    """What the condition of a node says. `reason` is one word, `message` a sentence, `measured_s`
+    when the node was measured, in seconds since 1970; None: it was not."""
+
+    answer: Answer
+    reason: str
+    message: str
+    measured_s: float | None = None
+
+
+@dataclass(frozen=True)
+class GateNode:
+    """What the gate knows of a node: its system now, and what an earlier call put there."""
+
+    name: str
+    system: Mapping[str, str]
+    tainted: bool
+    qualified: Qualification | None = None
+    since: str | None = None
+    qualified_system: Mapping[str, str] | None = None
+
+
+def qualification(status: NodeStatus, host: FleetHost | None) -> Qualification:
+    """Return what a campaign says of a node. `host`: the node in the report of the campaign, if
+    there is one."""
+    result = status.result
+    if result is None:
+        reason = f"the campaign has not measured it: {status.state}"
+        detail = f": {status.reason}" if status.reason else ""
+        return Qualification("Unknown", "NotMeasured", f"{reason}{detail}")
+    measured_s = submitted_unix_s(result.job)
+    where = f"campaign {result.member.campaign}, job {result.job}"
+    code = ExitCode(result.exit_code)
+    if code is not ExitCode.OK:
+        reason = "".join(part.capitalize() for part in code.name.split("_"))
+        return Qualification("False", reason, f"{code.meaning}: {where}", measured_s)
+    if host is not None and host.word in _OFF:
+        answer, reason = _OFF[host.word]
+        return Qualification(answer, reason, f"{host_words(host)}; {where}", measured_s)
+    return Qualification("True", "Measured", where, measured_s)
+
+
+def outdated(node: GateNode, now_s: float, age_s_most: float | None) -> Qualification | None:
+    """Return why a qualified node has to be measured again, or None."""
+    found = node.qualified
+    if found is None or found.answer != "True":
+        return None
+    before = node.qualified_system or {}
+    for name, value in node.system.items():
+        if before.get(name) != value:
+            message = f"its {name} was {before.get(name, 'not known')} and is {value}"
+            return Qualification("Unknown", "SystemChanged", message, found.measured_s)
+    measured_s = found.measured_s or 0.0
+    if age_s_most is not None and now_s - measured_s > age_s_most:
+        days = (now_s - measured_s) / 86400
+        return Qualification("Unknown", "TooOld", f"measured {days:.0f} days ago", measured_s)
+    return None
+
+
+class Gate:
+    """The nodes of a cluster as the gate sees them. `set_taint`: nodes that are not qualified get
+    the taint UNQUALIFIED; those that are lose it in any case."""
+
+    def __init__(self, namespace: str | None, *, set_taint: bool) -> None:
+        """Find the cluster. Raise ResourceError."""
+        self._api = Api(namespace)
+        self._set_taint = set_taint
+
+    def nodes(self) -> dict[str, GateNode]:
+        """Return all nodes by name. Raise HostbenchError."""
+        found = self._api.all(lambda client: map(_gate_node, client.list(Node, chunk_size=CHUNK)))
+        return {node.name: node for node in found}
+
+    def put(self, found: Mapping[str, Qualification], nodes: Mapping[str, GateNode]) -> None:
+        """Give nodes their condition, label and taint. Nodes that are gone are left out. Raise
+        HostbenchError; what was put until then stays, and the next call goes on."""
+        due = [name for name in found if name in nodes]
+
+        def put_one(client: Client, name: str) -> None:
+            # The label comes last: it is what selects nodes that have to be measured again.
+            status = {"status": {"conditions": [_condition(found[name], nodes[name])]}}
+            client.patch(Node.Status, name, status, patch_type=PatchType.STRATEGIC)
+            qualified = found[name].answer == "True"
+            if qualified and nodes[name].tainted:
+                remove_taint(client, name, UNQUALIFIED.key)
+            elif not qualified and self._set_taint:
+                add_taint(client, name, UNQUALIFIED)
+            marks = {
+                "labels": {QUALIFIED_LABEL: found[name].answer.lower()},
+                "annotations": (
+                    {SYSTEM_ANNOTATION: json.dumps(nodes[name].system)} if qualified else {}
+                ),
+            }
+            client.patch(Node, name, {"metadata": marks}, patch_type=PatchType.STRATEGIC)
+
+        self._api.each(due, put_one)
+
+
+def exit_code(found: Sequence[Qualification]) -> ExitCode:
+    """Return 0 where every node is qualified."""
+    answers = {one.answer for one in found}
+    if "False" in answers:
+        return ExitCode.WORSE
+    return ExitCode.UNDECIDED if "Unknown" in answers else ExitCode.OK
+
+
+def _condition(found: Qualification, node: GateNode) -> dict[str, str]:
+    """Return the condition. Its heartbeat is the time of the measurement: that is its age."""
+    now = _moment(datetime.now(UTC).timestamp())
+    same = node.qualified is not None and node.qualified.answer == found.answer
+    return {
+        "type": CONDITION,
+        "status": found.answer,
+        "reason": found.reason,
+        "message": found.message[:MESSAGE_CHARACTERS_MOST],
+        "lastHeartbeatTime": now if found.measured_s is None else _moment(found.measured_s),
+        "lastTransitionTime": (same and node.since) or now,
+    }
+
+
+def _moment(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _gate_node(node: Node) -> GateNode:
+    metadata, spec, status = node.metadata, node.spec, node.status
+    assert metadata is not None and metadata.name is not None
+    before = (metadata.annotations or {}).get(SYSTEM_ANNOTATION)
+    qualified, since = None, None
+    for one in (status and status.conditions) or ():
+        if one.type == CONDITION:
+            measured_s = one.lastHeartbeatTime.timestamp() if one.lastHeartbeatTime else None
+            answer: Answer = "True" if one.status == "True" else "Unknown"
+            answer = "False" if one.status == "False" else answer
+            qualified = Qualification(answer, one.reason or "", one.message or "", measured_s)
+            since = _moment(one.lastTransitionTime.timestamp()) if one.lastTransitionTime else None
+    return GateNode(
+        name=metadata.name,
+        system=dict(_system(node)),
+        tainted=any(one.key == UNQUALIFIED.key for one in (spec and spec.taints) or ()),
+        qualified=qualified,
+        since=since,
+        qualified_system=None if before is None else _read_system(before),
+    )
+
+
+def _system(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield what a repair or a roll-out changes: a node reports no firmware of its own."""
+    info = node.status and node.status.nodeInfo
+    if info:
+        yield "kernel", info.kernelVersion
+        yield "system", info.osImage
+        yield "machine", info.systemUUID or info.machineID
+
+
+def _read_system(text: str) -> dict[str, str]:
+    """Return what the annotation says; nothing if somebody else wrote it."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return {str(name): str(value) for name, value in found.items()} if found else {}

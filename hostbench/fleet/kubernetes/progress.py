@@ -1,0 +1,137 @@
+"""What is due for a campaign on Kubernetes, done by every client that follows it: Jobs that are
+missing, Jobs whose turn it is, results that would go with their pods, taints."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lightkube import Client
+from lightkube.resources.batch_v1 import Job
+from lightkube.types import PatchType
+
+from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.kubernetes.api import Api
+from hostbench.fleet.kubernetes.facts import Facts, JobFacts
+from hostbench.fleet.kubernetes.nodes import free_resources
+from hostbench.fleet.kubernetes.objects import (
+    PodOptions,
+    campaign_taint,
+    node_job,
+    result_patch,
+)
+from hostbench.fleet.kubernetes.states import jobs_by_node, statuses
+from hostbench.fleet.kubernetes.taints import add_taint, remove_taint
+from hostbench.fleet.node import DIGEST
+
+_BEGIN: dict[str, object] = {"spec": {"suspend": False}}
+
+
+class Progress:
+    """Does what is due for a campaign. What was done once is not done again before the watches say
+    so: they come later than the calls."""
+
+    def __init__(self, api: Api, campaign: Campaign, options: PodOptions) -> None:
+        self._api, self._campaign, self._options = api, campaign, options
+        self._made: set[str] = set()
+        self._begun: set[str] = set()
+        self._kept: set[str] = set()
+        self._tainted: dict[str, bool] = {}
+
+    def advance(self, facts: Facts, found: Sequence[NodeStatus] | None = None) -> None:
+        """Make missing Jobs, begin those whose turn it is, keep results, set and remove taints."""
+        if found is None:
+            found = statuses(self._campaign, self._options, facts, cancelled=False)
+        states = {status.node: status for status in found}
+        # Those that the watches have shown may be deleted by somebody, and are then made again.
+        self._made.difference_update(job.node for job in facts.jobs.values())
+        self.make(facts, [node for node, one in states.items() if one.state is NodeState.WAITING])
+        jobs = {node: several[0] for node, several in jobs_by_node(facts.jobs.values()).items()}
+        self._begin(jobs, states)
+        self._keep(jobs, states)
+        if self._campaign.exclusive is Exclusive.TAINT:
+            self._taint(facts, jobs, states)
+
+    def make(self, facts: Facts, nodes: Sequence[str], *, again: bool = False) -> None:
+        """Make the Jobs of nodes that have none; `again`: the next one of nodes that have some."""
+        attempts = jobs_by_node(facts.jobs.values())
+        due = {
+            node: attempts[node][0].attempt + 1 if node in attempts else 1
+            for node in nodes
+            if node in facts.nodes and node not in self._made and (again or node not in attempts)
+        }
+        if not due:
+            return
+        free = free_resources(self._api, self._campaign, [facts.nodes[node] for node in due])
+        suspended = self._options.queue is not None or self._campaign.at_most is not None
+
+        def make_one(client: Client, node: str) -> None:
+            job = node_job(
+                self._campaign, self._options, node, due[node], free[node], suspended=suspended
+            )
+            client.create(job)
+
+        self._api.each(due, make_one)
+        self._made.update(due)
+
+    def _begin(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
+        """Begin the next Jobs while fewer than `at_most` run. With a queue, Kueue does it."""
+        if self._campaign.at_most is None or self._options.queue is not None:
+            return
+        open_jobs = [
+            jobs[node]
+            for node in self._campaign.nodes
+            if node in jobs and not states[node].state.ended and not jobs[node].ended
+        ]
+        waiting = [job for job in open_jobs if job.suspended and job.name not in self._begun]
+        room = self._campaign.at_most - (len(open_jobs) - len(waiting))
+        due = [job.name for job in waiting[: max(0, room)]]
+        self._api.each(due, lambda client, name: _patch(client, Job, name, _BEGIN))
+        self._begun.update(due)
+
+    def _keep(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
+        """Keep digests at the Jobs: pods go with their nodes."""
+        due = {
+            job.name: result_patch(DIGEST.dump_json(result).decode())
+            for node, job in jobs.items()
+            if (result := states[node].result) is not None
+            and job.result is None
+            and job.name not in self._kept
+        }
+        self._api.each(due, lambda client, name: _patch(client, Job, name, due[name]))
+        self._kept.update(due)
+
+    def _taint(
+        self, facts: Facts, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]
+    ) -> None:
+        """Taint nodes that are measured now and that no other campaign has; free the others."""
+        own = campaign_taint(self._campaign.name)
+        due: dict[str, bool] = {}
+        for name, job in jobs.items():
+            node = facts.nodes.get(name)
+            if node is None:
+                continue
+            begun = not job.suspended or job.name in self._begun
+            wanted = begun and not states[name].state.ended
+            free = not any(taint.key == own.key for taint in node.taints)
+            if (wanted and free) or (not wanted and own in node.taints):
+                due[name] = wanted
+        due = {name: wanted for name, wanted in due.items() if self._tainted.get(name) != wanted}
+
+        def put(client: Client, name: str) -> None:
+            if due[name]:
+                add_taint(client, name, own)
+            else:
+                remove_taint(client, name, own.key, own.value)
+
+        self._api.each(due, put)
+        self._tainted.update(due)
+
+
+def untaint(api: Api, campaign: str, facts: Facts) -> None:
+    """Remove a campaign's taint from all nodes."""
+    own = campaign_taint(campaign)
+    due = [node.name for node in facts.nodes.values() if own in node.taints]
+    api.each(due, lambda client, name: remove_taint(client, name, own.key, own.value))
+
+
+def _patch(client: Client, resource: Any, name: str, patch: dict[str, object]) -> None:
+    client.patch(resource, name, patch, patch_type=PatchType.STRATEGIC)

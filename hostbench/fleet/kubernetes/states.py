@@ -1,0 +1,154 @@
+"""How far each node of a campaign is, from the facts of its Jobs, pods and nodes alone."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
+from hostbench.fleet.kubernetes.facts import Facts, JobFacts, NodeFacts, PodFacts
+from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, PodOptions, toleration
+
+CANCELLED = "cancelled"
+# Why a Job failed that took longer than it may.
+DEADLINE = "DeadlineExceeded"
+_PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+
+
+def statuses(
+    campaign: Campaign, options: PodOptions, facts: Facts, *, cancelled: bool
+) -> tuple[NodeStatus, ...]:
+    """Return the status of each node, in the campaign's order."""
+    found = _States(campaign, options, facts, cancelled=cancelled)
+    return tuple(found.status(node) for node in campaign.nodes)
+
+
+def jobs_by_node(jobs: Iterable[JobFacts]) -> dict[str, list[JobFacts]]:
+    """Return the Jobs of each node, the last attempt first."""
+    found: dict[str, list[JobFacts]] = {}
+    for job in sorted(jobs, key=lambda job: -job.attempt):
+        found.setdefault(job.node, []).append(job)
+    return found
+
+
+def pods_by_job(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
+    """Return the pods of each Job: those with a result first, then the newest."""
+    found: dict[str, list[PodFacts]] = {}
+    for pod in pods:
+        found.setdefault(pod.job, []).append(pod)
+    for several in found.values():
+        # An engine may start a Job's pod twice. The first document counts, whoever looks.
+        several.sort(key=lambda pod: (*_document_first(pod), pod.name))
+    return found
+
+
+def _document_first(pod: PodFacts) -> tuple[bool, float]:
+    has_document = isinstance(pod.result, Digest)
+    return not has_document, pod.begun if has_document else -pod.begun
+
+
+class _States:
+    def __init__(
+        self, campaign: Campaign, options: PodOptions, facts: Facts, *, cancelled: bool
+    ) -> None:
+        self._campaign, self._options, self._facts = campaign, options, facts
+        self._cancelled = cancelled
+        self._jobs: Mapping[str, list[JobFacts]] = jobs_by_node(facts.jobs.values())
+        self._pods: Mapping[str, list[PodFacts]] = pods_by_job(facts.pods.values())
+
+    def status(self, node: str) -> NodeStatus:
+        """Return how far a node is. A document of any attempt makes it measured."""
+        attempts = self._jobs.get(node, [])
+        for job in attempts:
+            if (digest := self._digest(job)) is not None:
+                return NodeStatus(node, NodeState.MEASURED, None, digest)
+        if node not in self._facts.nodes:
+            return NodeStatus(node, NodeState.MISSING, "the cluster has no such node any more")
+        if not attempts:
+            if self._cancelled:
+                return NodeStatus(node, NodeState.FAILED, CANCELLED)
+            return NodeStatus(node, NodeState.WAITING, "its Job is not made yet")
+        state, reason = self._of(attempts[0])
+        return NodeStatus(node, state, reason)
+
+    def _digest(self, job: JobFacts) -> Digest | None:
+        if job.result is not None:
+            return job.result
+        for pod in self._pods.get(job.name, ()):
+            if isinstance(pod.result, Digest):
+                return pod.result
+        return None
+
+    def _of(self, job: JobFacts) -> tuple[NodeState, str | None]:
+        pod = next(iter(self._pods.get(job.name, ())), None)
+        if job.failed is not None:
+            return NodeState.FAILED, self._failure(job, *job.failed, pod)
+        if job.complete:
+            return NodeState.FAILED, (
+                "its pod is gone and with it the document"
+                if pod is None
+                else "its pod ended without a document: see kubectl logs " + pod.name
+            )
+        if self._cancelled:
+            return NodeState.FAILED, CANCELLED
+        if pod is not None and pod.phase != "Pending":
+            return NodeState.RUNNING, None
+        return NodeState.WAITING, "; ".join(self._hindrances(job, pod)) or None
+
+    def _failure(self, job: JobFacts, reason: str, text: str, pod: PodFacts | None) -> str:
+        warning = self._facts.warnings.get(job.name)
+        if reason == DEADLINE:
+            limit = f"not measured within the time limit of {self._campaign.time_limit_s:.0f} s"
+            why = (pod and pod.why) or (warning and warning.text)
+            return f"{limit}: {why}" if why else limit
+        if pod is None:
+            # Its garbage collector takes a pod from a node that is gone or was drained.
+            return f"{reason}: {warning.text if warning else text}; its pod was deleted"
+        parts = [pod.why] if pod.why else []
+        if isinstance(pod.result, str):
+            parts.append(pod.result)
+        if pod.exit_code:
+            parts.append(f"exit code {pod.exit_code}")
+        return ", ".join(parts) or f"{reason}: {text}"
+
+    def _hindrances(self, job: JobFacts, pod: PodFacts | None) -> Iterator[str]:
+        if job.suspended:
+            if self._options.queue:
+                yield f"queued by Kueue in {self._options.queue}"
+            else:
+                yield f"its turn comes: at most {self._campaign.at_most} nodes at once"
+            return
+        node = self._facts.nodes[job.node]
+        yield from (
+            f"campaign {taint.value} has the node"
+            for taint in node.taints
+            if taint.key == CAMPAIGN_LABEL and taint.value != self._campaign.name
+        )
+        hindrances = list(node_hindrances(node, self._options))
+        yield from hindrances
+        if hindrances:
+            return  # The scheduler says the same in other words.
+        if pod is None:
+            if (warning := self._facts.warnings.get(job.name)) is not None:
+                yield warning.text
+        elif pod.why is not None:
+            pulled = f"the image {self._options.image} cannot be pulled: "
+            yield f"{pulled}{pod.why}" if pod.why.startswith(_PULL) else pod.why
+
+
+def node_hindrances(node: NodeFacts, options: PodOptions) -> Iterator[str]:
+    """Yield what keeps campaigns' pods off a node, other campaigns apart: they take turns."""
+    if not node.ready:
+        yield "the node is not ready"
+    if node.cordoned:
+        yield f"the node is cordoned: kubectl uncordon {node.name} admits pods"
+    for taint in node.repelling:
+        own = taint.key == CAMPAIGN_LABEL
+        if not own and not _tolerated(taint.key, taint.value, taint.effect, options):
+            yield f"the node has the taint {taint}: --tolerate {taint.key} passes it"
+
+
+def _tolerated(key: str, value: str, effect: str, options: PodOptions) -> bool:
+    return any(
+        one.key == key
+        and (one.operator == "Exists" or (one.value or "") == value)
+        and one.effect in {None, effect}
+        for one in map(toleration, options.tolerate)
+    )

@@ -1,0 +1,100 @@
+"""The series of all hosts with a stored job, for GET /metrics.
+
+A scrape reads no document. It shows what the index of figures has; decisions about jobs keep the
+index up to date, and where nobody asked for any, a process of its own does.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from hostbench.base.errors import HostbenchError
+from hostbench.base.interrupt import Interrupt
+from hostbench.decisions.index import INDEX, is_stale, newest_statuses
+from hostbench.page.series import exposition
+from hostbench.web.problem import Problem
+
+# How often scrapes may look for new documents. The process that reads them uses a CPU for a moment,
+# so it comes rarely while jobs run here, and where it was in vain: in a directory that may not be
+# written, no index stays.
+LOOK_S = 30.0
+LOOK_RARELY_S = 600.0
+_log = structlog.get_logger()
+
+
+class MonitoredHosts:
+    """The series of the hosts in one results directory."""
+
+    def __init__(
+        self,
+        results: Path,
+        refresh: Callable[[Interrupt], None],
+        busy: Callable[[], bool],
+        ending: Interrupt,
+    ) -> None:
+        """`refresh` updates the index of figures, until `ending` comes; `busy`: jobs run here."""
+        self._results = results
+        self._refresh = refresh
+        self._busy = busy
+        self._ending = ending
+        self._lock = threading.Lock()
+        self._made_of: tuple[int, ...] | None = None
+        self._text = b""
+        self._looked_s: float | None = None
+        self._in_vain = False
+        self._looking: threading.Thread | None = None
+
+    def text(self) -> bytes:
+        """Return the series in Prometheus' text format, as the index has them."""
+        with self._lock:
+            self._look()
+            stamp = _stamp(self._results / INDEX)
+            if stamp != self._made_of:
+                # Without an index that can be read, the last series stay; the next scrape retries.
+                with contextlib.suppress(sqlite3.Error):
+                    self._text = exposition(newest_statuses(self._results))
+                    self._made_of = stamp
+            return self._text
+
+    def close(self) -> None:
+        """Wait for the thread that reads new documents; `ending` has come."""
+        if self._looking is not None:
+            self._looking.join()
+
+    def _look(self) -> None:
+        """Look for new documents, on a thread, if it is time to."""
+        now_s = time.monotonic()
+        every_s = LOOK_RARELY_S if self._busy() or self._in_vain else LOOK_S
+        if self._looked_s is not None and now_s - self._looked_s < every_s:
+            return
+        if self._looking is not None and self._looking.is_alive():
+            return
+        self._looked_s = now_s
+        self._looking = threading.Thread(target=self._update, name="monitored", daemon=True)
+        self._looking.start()
+
+    def _update(self) -> None:
+        try:
+            if is_stale(self._results):
+                self._in_vain = True
+                self._refresh(self._ending)
+                self._in_vain = is_stale(self._results)
+        except (HostbenchError, Problem, OSError) as error:
+            _log.warning("index_not_updated", reason=str(error))
+        except asyncio.CancelledError:
+            pass  # the orchestrator ends
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return numbers that change with the index; none without one."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns

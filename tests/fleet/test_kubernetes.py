@@ -1,0 +1,402 @@
+"""Campaigns on a real API server with real controllers and a real scheduler, on simulated nodes."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.resources.batch_v1 import Job
+from lightkube.resources.coordination_v1 import Lease
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod, PodStatus, ResourceQuota
+
+from hostbench.base.errors import HostbenchError, UsageError
+from hostbench.base.interrupt import Interrupt
+from hostbench.cli.app import invoke
+from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.kubernetes import lease
+from hostbench.fleet.kubernetes.engine import KubernetesEngine
+from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, PodOptions
+from hostbench.fleet.kubernetes.rights import roles
+from tests.fleet.campaigns import small_suite
+from tests.fleet.cluster import REPOSITORY, Cluster, name_of
+from tests.fleet.decoded import decoded
+from tests.fleet.simulated import REASON, add_namespace
+
+KILLS = 20
+PODS = PodOptions(image="hostbench:test")
+
+
+def campaign(engine: KubernetesEngine, name: str, **changes: Any) -> Campaign:
+    """A campaign on all nodes of its test that take pods."""
+    plain: dict[str, Any] = {
+        "name": name,
+        "cluster": engine.cluster(),
+        "suite": small_suite(),
+        "exclusive": Exclusive.REQUESTS,
+        "time_limit_s": 300.0,
+    }
+    if "nodes" not in changes:
+        changes["nodes"] = engine.nodes(f"test={engine.namespace}")
+    return Campaign(**(plain | changes))
+
+
+def run(engine: KubernetesEngine, made: Campaign) -> dict[str, NodeStatus]:
+    """Start a campaign and follow it to its end."""
+    engine.start(made)
+    return {status.node: status for status in engine.watch(made.name)}
+
+
+def until(
+    engine: KubernetesEngine, name: str, hold: Callable[[dict[str, NodeStatus]], bool]
+) -> dict[str, NodeStatus]:
+    """Follow a campaign until something holds of its nodes."""
+    found: dict[str, NodeStatus] = {}
+    for status in engine.watch(name):
+        found[status.node] = status
+        if hold(found):
+            break
+    return found
+
+
+def states(found: dict[str, NodeStatus]) -> dict[str, NodeState]:
+    return {node: status.state for node, status in found.items()}
+
+
+def left(cluster: Cluster, namespace: str) -> list[str]:
+    """What is in a namespace of a campaign, and which nodes have a taint of one."""
+    there: Any = cluster.client.list
+    found = [
+        f"{kind.__name__} {one.metadata.name}"
+        for kind in (ConfigMap, Job, Pod, Lease)
+        for one in there(kind, namespace=namespace, labels={CAMPAIGN_LABEL: None})
+    ]
+    for node in cluster.client.list(Node):
+        taints = (node.spec and node.spec.taints) or []
+        found += [f"taint of {name_of(node)}" for taint in taints if taint.key == CAMPAIGN_LABEL]
+    return found
+
+
+def client(cluster: Cluster, tmp_path: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """Start a real command line."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "hostbench", "fleet", *arguments],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(REPOSITORY),
+            "KUBECONFIG": str(cluster.kubeconfig),
+            "HOSTBENCH_IMAGE": "hostbench:test",
+        },
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.timeout(240)
+def test_a_campaign_survives_what_happens_to_its_client_and_cluster(
+    simulated: Cluster, tmp_path: Path
+) -> None:
+    namespace = add_namespace(simulated, "chaos")
+    nodes = [f"chaos-{i:02}" for i in range(25)] + ["chaos-fails-1", "chaos-fails-2"]
+    nodes += ["chaos-runs-evicted", "chaos-runs-gone", "chaos-runs-later"]
+    simulated.add_nodes(nodes, labels={"test": "chaos"})
+    suite = tmp_path / "small.yaml"
+    suite.write_text("name: small\ncases: [{workload: cpu.clock}]\n")
+    start = (
+        "run",
+        str(suite),
+        "--name=chaos",
+        f"--namespace={namespace}",
+        "--nodes=test=chaos",
+        "--at-most=8",
+        "--exclusive=taint",
+        "--no-documents",
+        "--json",
+    )
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    for kill in range(KILLS):
+        process = client(simulated, tmp_path, *start)
+        time.sleep(chance.uniform(0.2, 2.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if kill in {6, 13}:
+            simulated.restart_apiserver()
+        if kill == 10:
+            simulated.delete_node("chaos-runs-later")  # Before its turn, which is the last one.
+    # Nodes that never end by themselves: one pod is evicted, the node of the other is deleted.
+    process = client(simulated, tmp_path, *start)
+    simulated.wait_for(
+        Pod,
+        lambda pods: {"chaos-runs-evicted", "chaos-runs-gone"} <= running_nodes(pods),
+        labels={CAMPAIGN_LABEL: "chaos"},
+        namespace=namespace,
+    )
+    for pod in simulated.client.list(Pod, namespace=namespace):
+        if pod.spec is not None and pod.spec.nodeName == "chaos-runs-evicted":
+            evicted = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
+            simulated.client.patch(
+                PodStatus, name_of(pod), {"status": evicted}, namespace=namespace
+            )
+    simulated.delete_node("chaos-runs-gone")
+    simulated.restart_apiserver()
+    out, err = process.communicate()
+    assert process.returncode == 1, (seed, err)
+    found = {one["node"]: one for one in json.loads(out)["nodes"]}
+    assert sorted(found) == sorted(nodes), seed
+    counts = Counter(one["state"] for one in found.values())
+    assert counts == {"measured": 25, "failed": 3, "missing": 2}, (seed, out)
+    for node in ("chaos-fails-1", "chaos-fails-2"):
+        assert found[node]["reason"] == f"{REASON}, exit code 7"
+    assert found["chaos-runs-evicted"]["reason"] == "Evicted: low on memory"
+    for node in ("chaos-runs-gone", "chaos-runs-later"):
+        assert found[node]["reason"] == "the cluster has no such node any more"
+    assert {one["result"]["member"]["node"] for one in found.values() if one["result"]} == {
+        node for node in nodes if "fails" not in node and "runs" not in node
+    }
+    jobs = Counter(
+        (job.metadata.annotations or {})[NODE_ANNOTATION]
+        for job in simulated.client.list(Job, namespace=namespace)
+        if job.metadata is not None
+    )
+    assert set(jobs.values()) == {1}, seed
+    done = client(simulated, tmp_path, "clean", "chaos", f"--namespace={namespace}")
+    assert done.communicate()[1] == ""
+    assert left(simulated, namespace) == []
+
+
+def running_nodes(pods: Any) -> set[str]:
+    return {
+        pod.spec.nodeName
+        for pod in pods.values()
+        if pod.spec is not None and pod.status is not None and pod.status.phase == "Running"
+    }
+
+
+def test_each_refusal_of_the_cluster_is_a_reason(simulated: Cluster) -> None:
+    simulated.add_nodes(["why-cordoned", "why-tainted", "why-busy"])
+    simulated.cordon("why-cordoned")
+    simulated.taint("why-tainted", "somebody.else/owns")
+    namespace = add_namespace(simulated, "why")
+    busy = {
+        "metadata": {"name": "busy", "namespace": namespace},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": "why-busy"},
+            "containers": [{"name": "one", "image": "x", "resources": {"requests": {"cpu": "1"}}}],
+        },
+    }
+    simulated.client.create(decoded(Pod, busy))
+    simulated.wait_for(Pod, lambda pods: "why-busy" in running_nodes(pods), namespace=namespace)
+    engine = KubernetesEngine(namespace, PODS)
+    nodes = ("why-cordoned", "why-tainted", "why-busy")
+    found = run(engine, campaign(engine, "why", nodes=nodes, time_limit_s=6.0))
+    assert set(states(found).values()) == {NodeState.FAILED}
+    for node, reason in {
+        "why-cordoned": "the node was unschedulable",
+        "why-tainted": "untolerated taint",
+        "why-busy": "no room: Insufficient cpu",
+    }.items():
+        text = found[node].reason or ""
+        assert text.startswith("not measured within the time limit of 6 s: "), text
+        assert reason in text
+    engine.clean("why")
+
+    quota = {"metadata": {"name": "q", "namespace": namespace}, "spec": {"hard": {"pods": "0"}}}
+    simulated.client.create(decoded(ResourceQuota, quota))
+    strict = add_namespace(
+        simulated, "strict", {"pod-security.kubernetes.io/enforce": "restricted"}
+    )
+    by_host = PodOptions(image="hostbench:test", lock="host")
+    for space, options, words in (
+        (namespace, PODS, "exceeded quota"),
+        (strict, by_host, 'violates PodSecurity "restricted:latest"'),
+    ):
+        engine = KubernetesEngine(space, options)
+        made = campaign(engine, "refused", nodes=("why-busy",))
+        engine.start(made)
+        assert any(words in (status.reason or "") for status in engine.watch("refused"))
+        engine.cancel("refused")
+        assert run_states(engine, "refused") == {"why-busy": NodeState.FAILED}
+        engine.clean("refused")
+        assert left(simulated, space) == []
+    # A pod without a hostPath passes the strictest profile.
+    simulated.client.delete(Pod, "busy", namespace=namespace)
+    engine = KubernetesEngine(strict, PODS)
+    made = campaign(engine, "passes", nodes=("why-busy",))
+    assert states(run(engine, made)) == {"why-busy": NodeState.MEASURED}
+    engine.clean("passes")
+
+
+def run_states(engine: KubernetesEngine, name: str) -> dict[str, NodeState]:
+    return {status.node: status.state for status in engine.status(name)}
+
+
+def test_at_most_so_many_nodes_at_once_or_when_a_queue_lets_them(simulated: Cluster) -> None:
+    namespace = add_namespace(simulated, "turns")
+    simulated.add_nodes(["turn-runs-1", "turn-runs-2", "turn-runs-3"], labels={"test": "turns"})
+    engine = KubernetesEngine(namespace, PODS)
+    engine.start(campaign(engine, "turns", at_most=2))
+    found = until(
+        engine,
+        "turns",
+        lambda all_: Counter(states(all_).values()) == {NodeState.RUNNING: 2, NodeState.WAITING: 1},
+    )
+    (waiting,) = [one for one in found.values() if one.state is NodeState.WAITING]
+    assert waiting.reason == "its turn comes: at most 2 nodes at once"
+    engine.clean("turns")
+
+    queued = KubernetesEngine(namespace, PodOptions(image="hostbench:test", queue="shared"))
+    queued.start(campaign(queued, "queued"))
+    found = until(queued, "queued", lambda all_: len(all_) == 3)
+    assert {one.reason for one in found.values()} == {"queued by Kueue in shared"}
+    (job, *_) = simulated.client.list(Job, namespace=namespace, labels={CAMPAIGN_LABEL: "queued"})
+    simulated.client.patch(Job, name_of(job), {"spec": {"suspend": False}}, namespace=namespace)
+    until(queued, "queued", lambda all_: NodeState.RUNNING in states(all_).values())
+    assert Counter(run_states(queued, "queued").values())[NodeState.WAITING] == 2
+    queued.clean("queued")
+    assert left(simulated, namespace) == []
+
+
+def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
+    simulated: Cluster,
+) -> None:
+    namespace = add_namespace(simulated, "again")
+    simulated.add_nodes(["again-1", "again-fails", "again-runs"], labels={"test": "again"})
+    engine = KubernetesEngine(namespace, PODS)
+    made = campaign(engine, "again")
+    engine.start(made)
+    ends = {"again-1": NodeState.MEASURED, "again-fails": NodeState.FAILED}
+    running = ends | {"again-runs": NodeState.RUNNING}
+    until(engine, "again", lambda all_: states(all_) == running)
+    assert engine.retry("again") == ("again-fails",)
+    until(engine, "again", lambda all_: states(all_) == running)
+    attempts = [
+        (job.metadata.labels or {})["hostbench.dev/attempt"]
+        for job in simulated.client.list(Job, namespace=namespace)
+        if job.metadata is not None
+    ]
+    assert sorted(attempts) == ["1", "1", "1", "2"]
+
+    engine.cancel("again")
+    assert run_states(engine, "again") == ends | {"again-runs": NodeState.FAILED}
+    with pytest.raises(UsageError, match="was cancelled; hostbench fleet retry again"):
+        engine.start(made)
+    assert engine.retry("again") == ("again-fails", "again-runs")
+    until(engine, "again", lambda all_: states(all_) == running)
+    # The document of a measured node outlives the node and its pod.
+    simulated.delete_node("again-1")
+    simulated.wait_for(Node, lambda nodes: "again-1" not in nodes)
+    assert run_states(engine, "again")["again-1"] is NodeState.MEASURED
+    with pytest.raises(UsageError, match="begun with other options"):
+        engine.start(campaign(engine, "again", nodes=("again-runs",)))
+    with pytest.raises(UsageError, match="did you mean 'again'"):
+        engine.campaign("agan")
+    engine.clean("again")
+    assert left(simulated, namespace) == []
+
+
+def test_the_listed_rights_are_enough_and_the_first_missing_one_is_named(
+    simulated: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = add_namespace(simulated, "least")
+    simulated.add_nodes(["least-1", "least-fails"], labels={"test": "least"})
+    kubeconfig = tmp_path / "kubeconfig"
+    simulated.make_kubeconfig(kubeconfig, "ann", group="users")
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    engine = KubernetesEngine(namespace, PODS)
+    with pytest.raises(HostbenchError, match="ann may not list nodes") as refusal:
+        engine.nodes(None)
+    assert "hostbench fleet rights" in refusal.value.message
+    for role in roles("fleet"):
+        simulated.kubectl("apply", f"--namespace={namespace}", "-f", "-", given=json.dumps(role))
+    simulated.kubectl("create", "clusterrolebinding", "fleet", "--clusterrole=fleet", "--user=ann")
+    simulated.kubectl(
+        "create", "rolebinding", "fleet", "--role=fleet", "--user=ann", f"--namespace={namespace}"
+    )
+    while True:  # The API server learns of its roles a moment later.
+        with contextlib.suppress(HostbenchError):
+            assert engine.campaigns() == ()
+            break
+    # Taints of others stay as they are.
+    simulated.taint("least-1", "somebody.else/prefers", effect="PreferNoSchedule")
+    made = campaign(engine, "least", exclusive=Exclusive.TAINT, at_most=1)
+    expected = {"least-1": NodeState.MEASURED, "least-fails": NodeState.FAILED}
+    assert states(run(engine, made)) == expected
+    assert engine.retry("least") == ("least-fails",)
+    engine.cancel("least")
+    assert engine.campaigns() == ("least",)
+    engine.clean("least")
+    simulated.untaint("least-1", "somebody.else/prefers")
+    assert left(simulated, namespace) == []
+
+
+def test_a_cluster_that_is_not_there_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with pytest.raises(HostbenchError, match="no cluster is configured"):
+        invoke(["fleet", "list"])
+    kubeconfig.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+        "contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}]\n"
+    )
+    with pytest.raises(HostbenchError, match=r"127\.0\.0\.1:9 does not answer"):
+        invoke(["fleet", "list"])
+
+
+def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
+    simulated: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"LEASE_S": 2.0, "RENEW_S": 0.3, "LOOK_S": 0.1}.items():
+        monkeypatch.setattr(lease, name, value)
+    interrupt = Interrupt()
+    held: list[str] = []
+    overlaps: list[list[str]] = []
+
+    def hold(campaign: str) -> None:
+        for _ in range(3):
+            with lease.held_lease(campaign, "n1", interrupt):
+                held.append(campaign)
+                overlaps.extend([list(held)] if len(held) > 1 else [])
+                time.sleep(0.1)
+                held.remove(campaign)
+
+    threads = [threading.Thread(target=hold, args=(f"c{i}",)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert overlaps == []
+    assert list(simulated.client.list(Lease, namespace="default")) == []
+
+    # One whose pod was killed is taken when it was not renewed for its time.
+    killed = lease._NodeLease("killed", "n1")
+    killed.take(interrupt, lambda _text: None)
+    since_s = time.monotonic()
+    with lease.held_lease("next", "n1", interrupt):
+        assert time.monotonic() - since_s >= 2.0
+        # The killed one was only held up: it has lost the lease, and must end.
+        theirs = Interrupt()
+        killed.renew_until(threading.Event(), theirs)
+        assert theirs.signum is not None
+        killed.release()
+        (there,) = simulated.client.list(Lease, namespace="default")
+        assert there.spec is not None
+        assert (there.spec.holderIdentity or "").startswith("next/")
+    theirs.close()
+    interrupt.close()

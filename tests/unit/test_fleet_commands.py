@@ -1,0 +1,163 @@
+"""The command line of campaigns, with an engine that only remembers what it was given."""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from hostbench.base.errors import UsageError
+from hostbench.cli.app import invoke
+from hostbench.fleet import engines
+from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
+from hostbench.fleet.engines import EngineOptions
+from hostbench.model.result import CampaignMember, ResultDocument
+from hostbench.model.summary import Verdict
+from hostbench.results.sealed import sealed
+from tests.unit.quick_documents import as_measured
+
+
+class RememberedEngine:
+    """An engine whose nodes have ended as soon as a campaign is started."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Campaign] = {}
+        self.documents_of: dict[str, ResultDocument] = {}
+        self.ends: dict[str, NodeStatus] = {}
+
+    def cluster(self) -> str:
+        return "uid"
+
+    def nodes(self, expression: str | None) -> tuple[str, ...]:
+        return tuple((expression or "n1,n2").split(","))
+
+    def start(self, campaign: Campaign) -> None:
+        self.kept.setdefault(campaign.name, campaign)
+        for node in campaign.nodes:
+            document = member_document(campaign, node)
+            self.documents_of[node] = document
+            self.ends.setdefault(
+                node, NodeStatus(node, NodeState.MEASURED, None, digest_of(document))
+            )
+
+    def campaigns(self) -> tuple[str, ...]:
+        return tuple(self.kept)
+
+    def campaign(self, name: str) -> Campaign:
+        return self.kept[name]
+
+    def status(self, name: str) -> tuple[NodeStatus, ...]:
+        return tuple(self.ends[node] for node in self.kept[name].nodes)
+
+    def watch(self, name: str) -> Iterator[NodeStatus]:
+        yield from self.status(name)
+
+    def documents(self, name: str, nodes: Sequence[str]) -> Iterator[ResultDocument]:
+        for node in nodes:
+            yield self.documents_of[node]
+
+
+def member_document(campaign: Campaign, node: str) -> ResultDocument:
+    member = CampaignMember(
+        campaign=campaign.name,
+        engine="kubernetes",
+        cluster=campaign.cluster,
+        node=node,
+        lock="lease",
+    )
+    return sealed(as_measured().model_copy(update={"member": member}))
+
+
+def digest_of(document: ResultDocument) -> Digest:
+    assert document.member is not None
+    assert document.digest is not None
+    return Digest(document.job.id, document.digest, 0, {Verdict.CLEAN: 1}, document.member)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> RememberedEngine:
+    one = RememberedEngine()
+
+    def remembered(_options: EngineOptions) -> RememberedEngine:
+        return one
+
+    monkeypatch.setattr(engines, "ENGINES", {"kubernetes": remembered})
+    return one
+
+
+def run(*arguments: str) -> int:
+    return invoke(["fleet", *arguments])
+
+
+def test_a_campaign_leaves_a_document_for_each_node_and_says_what_it_was(
+    engine: RememberedEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = f"--results={tmp_path}"
+    assert run("run", "quick", "--name=c", where, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["node"] for one in found["nodes"]] == ["n1", "n2"]
+    assert run("results", "c", where) == 0
+    paths = capsys.readouterr().out.split()
+    # Both jobs have one id, as jobs of many nodes may; neither document is lost.
+    assert len(set(paths)) == 2
+    for node, path in zip(("n1", "n2"), paths, strict=True):
+        assert json.loads(Path(path).read_text())["member"]["node"] == node
+
+
+def test_a_document_that_is_not_the_campaigns_is_refused(
+    engine: RememberedEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = f"--results={tmp_path}"
+    run("run", "quick", "--name=c", where, "--no-documents")
+    campaign = engine.kept["c"]
+    other = member_document(dataclasses.replace(campaign, cluster="another"), "n2")
+    engine.documents_of["n1"] = other  # not the one that the node named
+    engine.documents_of["n2"] = other  # of another cluster
+    engine.ends["n2"] = NodeStatus("n2", NodeState.MEASURED, None, digest_of(other))
+    assert run("results", "c", where) == 1
+    err = capsys.readouterr().err
+    assert "n1: the document of n1 is not the one that it named" in err
+    assert "n2: the document of n2 is of another campaign or cluster than c" in err
+
+
+def test_going_on_with_a_campaign_takes_what_it_was_asked_for(engine: RememberedEngine) -> None:
+    with pytest.raises(UsageError, match="there is no campaign c to go on with"):
+        run("run", "--name=c")
+    assert run("run", "quick", "--name=c", "--no-documents", "--at-most=1") == 0
+    assert run("run", "--name=c", "--no-documents") == 0
+    assert engine.kept["c"].at_most == 1
+    with pytest.raises(UsageError, match="campaign c measures another suite, quick"):
+        run("run", "--workload=cpu.fma", "--name=c", "--no-documents")
+    # The cluster may have lost a node that the same selector matched before.
+    assert run("run", "quick", "--name=c", "--nodes=n1", "--no-documents") == 0
+    assert engine.kept["c"].nodes == ("n1", "n2")
+
+
+def test_a_node_without_a_document_is_exit_code_1_with_its_reason(
+    engine: RememberedEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.ends["n2"] = NodeStatus("n2", NodeState.FAILED, "the disk is full")
+    assert run("run", "quick", "--name=c", "--no-documents") == 1
+    out, err = capsys.readouterr()
+    assert "c: quick on 2 nodes: 1 measured, 1 failed" in out
+    assert "n2: failed: the disk is full" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--at-most=0",), "--at-most '0' is not allowed"),
+        (("--time-limit=0",), "--time-limit '0' is not allowed"),
+        (("--at-most=2", "--queue=q"), "the queue decides: leave out one"),
+        (("--name=A_B",), "--name 'A_B'"),
+        (("--annotation=x",), "--annotation 'x' is not key=value"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_called(
+    engine: RememberedEngine, arguments: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(UsageError) as refusal:
+        run("run", "quick", *arguments)
+    assert words in refusal.value.message
+    assert engine.kept == {}

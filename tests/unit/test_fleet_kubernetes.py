@@ -1,0 +1,495 @@
+"""Campaigns on Kubernetes without a cluster: the objects made, and states from sample objects."""
+
+import dataclasses
+import itertools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+import pytest
+from lightkube import ApiError
+from lightkube.config.kubeconfig import SingleConfig
+from lightkube.config.models import Cluster, Context
+from lightkube.models.meta_v1 import Status
+from lightkube.resources.batch_v1 import Job
+from lightkube.resources.core_v1 import Event, Node, Pod
+
+from hostbench.base.errors import ResourceError, UnreachableError, UsageError
+from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.kubernetes import api
+from hostbench.fleet.kubernetes.api import Patience, described
+from hostbench.fleet.kubernetes.facts import (
+    Facts,
+    event_facts,
+    job_facts,
+    node_facts,
+    pod_facts,
+    scheduler_words,
+)
+from hostbench.fleet.kubernetes.nodes import label_selector, pod_requests
+from hostbench.fleet.kubernetes.objects import (
+    OPTIONS,
+    PodOptions,
+    config_map,
+    job_name,
+    node_job,
+)
+from hostbench.fleet.kubernetes.rights import ROLE, For, roles
+from hostbench.fleet.kubernetes.states import statuses
+from hostbench.fleet.node import CAMPAIGN
+from hostbench.model.suite import Suite, SuiteCase
+from tests.fleet.decoded import decoded
+
+OPTION = PodOptions(image="hostbench:1")
+CAMPAIGN_1 = Campaign(
+    name="c1",
+    cluster="uid",
+    suite=Suite(name="quick", cases=(SuiteCase(workload="cpu.fma"),)),
+    nodes=("n1",),
+    at_most=3,
+)
+NAME = job_name("c1", "n1", 1)
+DIGEST = {
+    "job": "20261126T120000Z-quick-0001",
+    "digest": "sha256:0",
+    "exit_code": 0,
+    "verdicts": {"clean": 1},
+    "member": {
+        "campaign": "c1",
+        "engine": "kubernetes",
+        "cluster": "uid",
+        "node": "n1",
+        "lock": "lease",
+    },
+}
+NOW = "2026-11-26T12:00:00Z"
+LATER = "2026-11-26T12:00:09Z"
+
+
+def a_job(attempt: int = 1, **fields: Any) -> Job:
+    made = node_job(CAMPAIGN_1, OPTION, "n1", attempt, {}, suspended=False).to_dict()
+    condition = fields.pop("condition", None)
+    annotations = fields.pop("annotations", {})
+    made["metadata"]["annotations"].update(annotations)
+    made["spec"].update(fields)
+    if condition:
+        kind, reason, message = condition
+        made["status"] = {
+            "conditions": [{"type": kind, "status": "True", "reason": reason, "message": message}]
+        }
+    return decoded(Job, made)
+
+
+def a_pod(status: Mapping[str, Any], name: str = f"{NAME}-abcde", made: str = NOW) -> Pod:
+    return decoded(
+        Pod,
+        {
+            "metadata": {"name": name, "creationTimestamp": made},
+            "spec": {"containers": []},
+            "status": status,
+        },
+    )
+
+
+def ended(code: int, message: str, reason: str = "Completed") -> dict[str, Any]:
+    state = {"terminated": {"exitCode": code, "message": message, "reason": reason}}
+    return {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container(state)]}
+
+
+def container(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": "hostbench",
+        "image": "i",
+        "imageID": "i",
+        "ready": False,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
+def a_node(**spec: Any) -> Node:
+    ready = spec.pop("ready", "True")
+    return decoded(
+        Node,
+        {
+            "metadata": {"name": "n1"},
+            "spec": spec,
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        },
+    )
+
+
+def a_warning(reason: str, message: str, kind: str = "Job", name: str = NAME) -> Event:
+    return decoded(
+        Event,
+        {
+            "metadata": {"name": "e"},
+            "involvedObject": {"kind": kind, "name": name},
+            "reason": reason,
+            "message": message,
+            "type": "Warning",
+        },
+    )
+
+
+def status_of(*objects: Any, cancelled: bool = False, options: PodOptions = OPTION) -> NodeStatus:
+    facts = Facts()
+    for one in objects:
+        if isinstance(one, Node):
+            facts.nodes["n1"] = node_facts(one)
+        elif isinstance(one, Job):
+            job = job_facts(one)
+            facts.jobs[job.name] = job
+        elif isinstance(one, Pod):
+            pod = pod_facts(one)
+            facts.pods[pod.name] = pod
+        elif (warning := event_facts(one, "c1")) is not None:
+            facts.warnings[warning.job] = warning
+    (status,) = statuses(CAMPAIGN_1, options, facts, cancelled=cancelled)
+    return status
+
+
+FORBIDDEN = 'pods "c1-x" is forbidden: violates PodSecurity "restricted:latest": hostPath volumes'
+QUOTA = 'pods "c1-x" is forbidden: exceeded quota: small, requested: cpu=64'
+BACKOFF = ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+DEADLINE = ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
+NO_CPU = {
+    "phase": "Pending",
+    "conditions": [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/9 nodes are available: 1 Insufficient cpu, 8 node(s) didn't match Pod's "
+            "node affinity/selector. preemption: 0/9 nodes are available: 9 Preemption is not "
+            "helpful for scheduling.",
+        }
+    ],
+}
+PULL = {
+    "phase": "Pending",
+    "containerStatuses": [
+        container({"waiting": {"reason": "ErrImagePull", "message": "not found: hostbench:1"}})
+    ],
+}
+EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
+STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
+    "no Job": ((a_node(),), NodeState.WAITING, "its Job is not made yet"),
+    "no node": ((), NodeState.MISSING, "the cluster has no such node any more"),
+    "Job failed, no node": ((a_job(condition=BACKOFF),), NodeState.MISSING, "no such node"),
+    "a turn": ((a_node(), a_job(suspend=True)), NodeState.WAITING, "at most 3 nodes at once"),
+    "PodSecurity": (
+        (a_node(), a_job(), a_warning("FailedCreate", f"Error creating: {FORBIDDEN}")),
+        NodeState.WAITING,
+        FORBIDDEN,
+    ),
+    "quota": (
+        (a_node(), a_job(), a_warning("FailedCreate", f"Error creating: {QUOTA}")),
+        NodeState.WAITING,
+        QUOTA,
+    ),
+    "cordoned": (
+        (a_node(unschedulable=True), a_job(), a_pod({"phase": "Pending"})),
+        NodeState.WAITING,
+        "the node is cordoned: kubectl uncordon n1",
+    ),
+    "tainted by others": (
+        (a_node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]), a_job()),
+        NodeState.WAITING,
+        "the node has the taint k=v:NoSchedule",
+    ),
+    "another campaign": (
+        (
+            a_node(
+                taints=[{"key": "hostbench.dev/campaign", "value": "c0", "effect": "NoSchedule"}]
+            ),
+            a_job(),
+        ),
+        NodeState.WAITING,
+        "campaign c0 has the node",
+    ),
+    "no room": ((a_node(), a_job(), a_pod(NO_CPU)), NodeState.WAITING, "no room: Insufficient cpu"),
+    "not idle in time": (
+        (
+            a_node(),
+            a_job(condition=DEADLINE),
+            a_warning(
+                "FailedScheduling",
+                "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node "
+                "affinity/selector.",
+                "Pod",
+                f"{NAME}-abcde",
+            ),
+        ),
+        NodeState.FAILED,
+        "not measured within the time limit of 3600 s: no room: Insufficient cpu",
+    ),
+    "image": (
+        (a_node(), a_job(), a_pod(PULL)),
+        NodeState.WAITING,
+        "the image hostbench:1 cannot be pulled: ErrImagePull: not found: hostbench:1",
+    ),
+    "running": ((a_node(), a_job(), a_pod({"phase": "Running"})), NodeState.RUNNING, None),
+    "evicted": (
+        (a_node(), a_job(condition=BACKOFF), a_pod(EVICTED)),
+        NodeState.FAILED,
+        "Evicted: The node was low on memory.",
+    ),
+    "failed": (
+        (a_node(), a_job(condition=BACKOFF), a_pod(ended(7, "another run holds it", "Error"))),
+        NodeState.FAILED,
+        "another run holds it, exit code 7",
+    ),
+    "killed": (
+        (a_node(), a_job(condition=BACKOFF), a_pod(ended(137, "", "OOMKilled"))),
+        NodeState.FAILED,
+        "OOMKilled, exit code 137",
+    ),
+    "pod deleted": (
+        (a_node(), a_job(condition=BACKOFF)),
+        NodeState.FAILED,
+        "BackoffLimitExceeded: Job has reached the specified backoff limit; its pod was deleted",
+    ),
+    "no document": (
+        (a_node(), a_job(condition=("Complete", "", "")), a_pod(ended(0, "{"))),
+        NodeState.FAILED,
+        f"see kubectl logs {NAME}-abcde",
+    ),
+    "measured": (
+        (a_node(), a_job(), a_pod(ended(0, json.dumps(DIGEST)))),
+        NodeState.MEASURED,
+        None,
+    ),
+    "measured, then the node went": (
+        (a_job(annotations={"hostbench.dev/result": json.dumps(DIGEST)}),),
+        NodeState.MEASURED,
+        None,
+    ),
+    "second attempt": (
+        (
+            a_node(),
+            a_job(condition=BACKOFF),
+            a_job(2),
+            a_pod(NO_CPU, job_name("c1", "n1", 2) + "-a"),
+        ),
+        NodeState.WAITING,
+        "no room: Insufficient cpu",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_the_state_of_a_node_and_its_reason(case: str) -> None:
+    objects, state, reason = STATES[case]
+    for order in itertools.islice(itertools.permutations(objects), 24):
+        status = status_of(*order)
+        assert status.state is state
+        if reason is None:
+            assert status.reason is None
+        else:
+            assert status.reason is not None
+            assert reason in status.reason
+            assert "\n" not in status.reason
+        assert (status.result is not None) == (state is NodeState.MEASURED)
+
+
+def test_what_was_cancelled_has_failed_and_what_was_measured_stays() -> None:
+    for objects in ((a_node(),), (a_node(), a_job(suspend=True)), (a_node(), a_job())):
+        status = status_of(*objects, cancelled=True)
+        assert (status.state, status.reason) == (NodeState.FAILED, "cancelled")
+    measured = status_of(a_node(), a_job(), a_pod(ended(0, json.dumps(DIGEST))), cancelled=True)
+    assert measured.state is NodeState.MEASURED
+
+
+def test_of_two_pods_of_a_job_the_first_document_counts() -> None:
+    # Not even Kubernetes promises that a Job starts one pod only.
+    first = a_pod(ended(0, json.dumps(DIGEST)), f"{NAME}-zzzzz", NOW)
+    second = a_pod(ended(0, json.dumps({**DIGEST, "digest": "sha256:1"})), f"{NAME}-aaaaa", LATER)
+    failed = a_pod(ended(1, "no", "Error"), f"{NAME}-bbbbb", LATER)
+    for order in itertools.permutations((first, second, failed)):
+        status = status_of(a_node(), a_job(), *order)
+        assert status.result is not None
+        assert status.result.digest == "sha256:0"
+
+
+def test_a_tolerated_taint_is_no_hindrance() -> None:
+    tainted = a_node(taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
+    for text in ("nvidia.com/gpu", "nvidia.com/gpu:NoSchedule", "nvidia.com/gpu="):
+        options = dataclasses.replace(OPTION, tolerate=(text,))
+        assert status_of(tainted, a_job(), options=options).reason is None
+    other = dataclasses.replace(OPTION, tolerate=("nvidia.com/gpu=v100",))
+    assert status_of(tainted, a_job(), options=other).reason is not None
+
+
+def test_a_job_goes_to_one_node_and_passes_the_restricted_profile() -> None:
+    resources = {"cpu": "63500m", "memory": "1000"}
+    made = node_job(CAMPAIGN_1, OPTION, "n1", 1, resources, suspended=True).to_dict()
+    assert made["spec"]["suspend"] is True
+    assert (made["spec"]["backoffLimit"], made["spec"]["activeDeadlineSeconds"]) == (0, 3600)
+    pod = made["spec"]["template"]["spec"]
+    assert "nodeName" not in pod
+    (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert term["matchFields"] == [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]
+    (one,) = pod["containers"]
+    assert one["resources"] == {"requests": resources, "limits": resources}
+    assert one["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not any("hostPath" in volume for volume in pod["volumes"])
+    assert pod["tolerations"] == [
+        {
+            "key": "hostbench.dev/campaign",
+            "operator": "Equal",
+            "value": "c1",
+            "effect": "NoSchedule",
+        }
+    ]
+
+
+def test_the_options_of_a_campaign_reach_its_pods() -> None:
+    options = PodOptions(
+        image="i",
+        queue="q",
+        priority="low",
+        lock="host",
+        tolerate=("k=v:NoExecute",),
+        annotations={"sidecar.istio.io/inject": "false"},
+    )
+    campaign = dataclasses.replace(CAMPAIGN_1, exclusive=Exclusive.NONE)
+    made = node_job(campaign, options, "n1", 2, {"nvidia.com/gpu": "8"}, suspended=True).to_dict()
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
+    assert made["metadata"]["name"] == job_name("c1", "n1", 2)
+    template = made["spec"]["template"]
+    assert template["metadata"]["annotations"]["sidecar.istio.io/inject"] == "false"
+    pod = template["spec"]
+    assert pod["priorityClassName"] == "low"
+    assert pod["tolerations"][1] == {
+        "key": "k",
+        "operator": "Equal",
+        "value": "v",
+        "effect": "NoExecute",
+    }
+    assert {"path": "/run/lock", "type": "Directory"} in [
+        one.get("hostPath") for one in pod["volumes"]
+    ]
+    # Other work may use what this leaves, so it is not limited; devices cannot be shared.
+    assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+    kept = config_map(campaign, options).data
+    assert kept is not None
+    assert CAMPAIGN.validate_json(kept["campaign.json"]) == campaign
+    assert OPTIONS.validate_json(kept["kubernetes.json"]) == options
+
+
+def test_names_fit_into_a_label_and_differ_by_node() -> None:
+    names = {job_name("c" * 30, f"node-{i}.{'x' * 200}", 1) for i in range(1000)}
+    assert len(names) == 1000
+    assert max(map(len, names)) <= 57  # and six more for a pod's suffix
+
+
+@pytest.mark.parametrize(
+    ("expression", "selector"),
+    [
+        ("n1", None),
+        ("n1, n2.example.com", None),
+        ("rack=r1", "rack=r1"),
+        ("rack==r1,gpu!=no", "rack=r1,gpu!=no"),
+        ("rack in (r1,r2), !gpu", "rack in (r1,r2),!gpu"),
+        ("rack notin (r1),node-role.kubernetes.io/x", "rack notin (r1),node-role.kubernetes.io/x"),
+    ],
+)
+def test_nodes_are_names_or_a_selector(expression: str, selector: str | None) -> None:
+    from lightkube.core.selector import build_selector
+
+    found = label_selector(expression)
+    text = None if found is None else build_selector(found)
+    assert text == selector
+
+
+@pytest.mark.parametrize("expression", ["rack=r1,rack!=r2", "n1;n2", "rack in r1", "=", "", "a,,b"])
+def test_what_is_neither_is_refused(expression: str) -> None:
+    with pytest.raises(UsageError, match="--nodes"):
+        label_selector(expression)
+
+
+def test_what_the_scheduler_counts_for_a_pod() -> None:
+    def one(cpu: str, **more: str) -> dict[str, Any]:
+        return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
+
+    pod = decoded(
+        Pod,
+        {
+            "metadata": {"name": "p"},
+            "spec": {
+                "initContainers": [one("3"), one("500m", restartPolicy="Always")],
+                "containers": [one("1"), one("250m")],
+                "overhead": {"cpu": "10m"},
+            },
+        },
+    )
+    assert float(pod_requests(pod)["cpu"]) == 3.01
+
+
+def test_the_scheduler_in_few_words() -> None:
+    text = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) didn't match " \
+        "Pod's node affinity/selector. no new claims to deallocate"  # fmt: skip
+    assert scheduler_words(text).startswith("the node had untolerated taint")
+    assert scheduler_words("something else") == "something else"
+
+
+def test_each_right_is_one_rule_with_its_reason() -> None:
+    assert all(rule.why for rule in ROLE)
+    recipients: tuple[For, ...] = ("client", "pod")
+    for to in recipients:
+        objects = roles("r", to)
+        assert len(re.findall(r'"verbs"', json.dumps(objects))) == len(
+            [rule for rule in ROLE if rule.to == to]
+        )
+        text = json.dumps(objects)
+        assert "*" not in text
+        assert "secrets" not in text
+
+
+CLUSTER = SingleConfig("here", Context("a"), Cluster(server="https://k8s:6443"))
+ERRORS = {
+    'nodes is forbidden: User "ann" cannot list resource "nodes" in API group "" at the cluster '
+    "scope": (403, ResourceError, "ann may not list nodes: nodes is forbidden; hostbench fleet"),
+    'jobs.batch "c1" is forbidden: exceeded quota: q': (
+        403,
+        ResourceError,
+        'refuses: jobs.batch "c1" is forbidden: exceeded quota: q',
+    ),
+    "Unauthorized": (401, UnreachableError, "does not accept the credentials of context here"),
+    'namespaces "fleet" not found': (404, UsageError, "kubectl create namespace"),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_what_a_cluster_answers_is_one_line(message: str) -> None:
+    code, kind, words = ERRORS[message]
+    error = ApiError(status=Status(code=code, message=message))
+    found = described(error, CLUSTER)
+    assert isinstance(found, kind)
+    assert words in found.message
+    with pytest.raises(kind):
+        Patience(answered=True).pause_s(error, CLUSTER)
+
+
+def test_a_cluster_that_answered_before_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = httpx2.ConnectError("refused")
+    with pytest.raises(UnreachableError, match="https://k8s:6443 does not answer: refused"):
+        Patience().pause_s(lost, CLUSTER)
+    patience = Patience(answered=True)
+    pauses = [patience.pause_s(lost, CLUSTER) for _ in range(8)]
+    assert pauses == sorted(pauses)
+    assert max(pauses) <= 5
+    monkeypatch.setattr(api, "PATIENCE_S", -1.0)
+    with pytest.raises(UnreachableError):
+        patience.pause_s(lost, CLUSTER)
