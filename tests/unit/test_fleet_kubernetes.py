@@ -411,12 +411,14 @@ def test_a_watch_that_lost_its_connection_begins_again(
         )
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
         monkeypatch.setattr(watches, "QUIET_S", 0.3)
-        with watches.Watches(Api("default"), "c1") as following:
-            seen = itertools.islice(following.facts(0.1), 200)
-            assert any(len(facts.nodes) >= 2 for facts in seen)
-        server.ended.set()
-        server.shutdown()
-        thread.join()
+        try:
+            with watches.Watches(Api("default"), "c1") as following:
+                seen = itertools.islice(following.facts(0.1), 200)
+                assert any(len(facts.nodes) >= 2 for facts in seen)
+        finally:
+            server.ended.set()
+            server.shutdown()
+            thread.join()
 
 
 def test_what_others_wrote_at_a_node_is_no_system_of_the_gate() -> None:
