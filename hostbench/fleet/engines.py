@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 from hostbench.base.errors import ResourceError, UsageError
 from hostbench.fleet.campaign import Engine
-from hostbench.fleet.node import EngineName
+from hostbench.fleet.node import EngineName, LockName
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class EngineOptions:
     image: str | None = None
     queue: str | None = None
     priority: str | None = None
-    lock: Literal["host", "lease"] = "lease"
+    lock: LockName = "lease"
     service_account: str | None = None
     tolerate: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)

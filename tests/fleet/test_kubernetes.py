@@ -398,7 +398,18 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
         assert theirs.signum is not None
         killed.release()
         (there,) = simulated.client.list(Lease, namespace="default")
-        assert there.spec is not None
+        assert there.spec is not None and there.metadata is not None and there.metadata.name
         assert (there.spec.holderIdentity or "").startswith("next/")
+
+    # Who cannot renew it ends with the reason, not as if a user had stopped it.
+    theirs, name = Interrupt(), there.metadata.name
+
+    def measure() -> None:
+        with lease.held_lease("next", "n1", theirs, told.append):
+            simulated.client.delete(Lease, name)
+            theirs.wait(20)
+
+    with pytest.raises(HostbenchError, match="Lease of node n1 could not be renewed"):
+        measure()
     theirs.close()
     interrupt.close()

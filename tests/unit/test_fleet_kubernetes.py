@@ -23,6 +23,7 @@ from hostbench.base.errors import ResourceError, UnreachableError, UsageError
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.kubernetes import api, watches
 from hostbench.fleet.kubernetes.api import Api, Patience, described
+from hostbench.fleet.kubernetes.engine import KubernetesEngine
 from hostbench.fleet.kubernetes.facts import (
     Facts,
     event_facts,
@@ -368,6 +369,25 @@ def test_a_job_that_somebody_deleted_is_made_and_begun_again() -> None:
         progress.advance(facts)
         facts.jobs.clear()
     assert remembered.calls == 2 * [("create", NAME), ("begin", NAME)]
+
+
+class RemovedApi:
+    """A cluster whose campaigns another client has just removed."""
+
+    namespace = "default"
+
+    def call(self, _what: object) -> object:
+        raise ApiError(status=Status(code=404, message='configmaps "c1" not found'))
+
+    def all(self, _what: object) -> list[object]:
+        return []
+
+
+def test_a_campaign_that_another_client_removes_meanwhile_is_one_line() -> None:
+    engine = object.__new__(KubernetesEngine)
+    engine._api = cast("Api", RemovedApi())
+    with pytest.raises(UsageError, match="there is no campaign 'c1' in namespace default"):
+        engine._mark_cancelled("c1", "true")
 
 
 class _SilentCluster(BaseHTTPRequestHandler):

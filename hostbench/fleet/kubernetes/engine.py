@@ -239,9 +239,12 @@ class KubernetesEngine:
 
     def _mark_cancelled(self, name: str, value: str | None) -> None:
         patch = {"metadata": {"annotations": {CANCELLED_ANNOTATION: value}}}
-        self._api.call(
-            lambda client: client.patch(ConfigMap, name, patch, patch_type=PatchType.MERGE)
-        )
+        try:
+            self._api.call(
+                lambda client: client.patch(ConfigMap, name, patch, patch_type=PatchType.MERGE)
+            )
+        except ApiError:  # Another client removed it meanwhile.
+            raise self._unknown(name) from None
 
     def _delete_jobs(self, names: Iterable[str]) -> None:
         self._api.each(
