@@ -204,7 +204,7 @@ def test_each_refusal_of_the_cluster_is_a_reason(simulated: Cluster) -> None:
     found = run(engine, campaign(engine, "why", nodes=nodes, time_limit_s=6.0))
     assert set(states(found).values()) == {NodeState.FAILED}
     for node, reason in {
-        "why-cordoned": "were unschedulable",
+        "why-cordoned": "the node was unschedulable",
         "why-tainted": "untolerated taint",
         "why-busy": "no room: Insufficient cpu",
     }.items():

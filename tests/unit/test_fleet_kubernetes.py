@@ -224,7 +224,7 @@ STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
             ),
         ),
         NodeState.FAILED,
-        "not measured within the time limit of 3600 s: FailedScheduling: no room: Insufficient cpu",
+        "not measured within the time limit of 3600 s: no room: Insufficient cpu",
     ),
     "image": (
         (a_node(), a_job(), a_pod(PULL)),
@@ -440,7 +440,7 @@ def test_what_the_scheduler_counts_for_a_pod() -> None:
 def test_the_scheduler_in_few_words() -> None:
     text = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) didn't match " \
         "Pod's node affinity/selector. no new claims to deallocate"  # fmt: skip
-    assert scheduler_words(text).startswith("no room: had untolerated taint")
+    assert scheduler_words(text).startswith("the node had untolerated taint")
     assert scheduler_words("something else") == "something else"
 
 

@@ -121,7 +121,10 @@ class _States:
             for taint in node.taints
             if taint.key == CAMPAIGN_LABEL and taint.value != self._campaign.name
         )
-        yield from node_hindrances(node, self._options)
+        hindrances = list(node_hindrances(node, self._options))
+        yield from hindrances
+        if hindrances:
+            return  # The scheduler says the same in other words.
         if pod is None:
             if (warning := self._facts.warnings.get(job.name)) is not None:
                 yield warning.text
