@@ -179,7 +179,7 @@ def test_what_neighbours_leave_a_guest_differs_between_two_moments() -> None:
     hosts = Hosts(within=0.001, between=0.0, apart_s=30, is_guest=True)
     quiet = hosts.jobs(6)
     for left, word in ((0.96, Word.UNDECIDED), (0.6, Word.WORSE)):
-        b = [hosts.job(delivered=lambda value, left=left: left * value) for _ in range(6)]
+        b = [hosts.job(delivered=left.__mul__) for _ in range(6)]
         changes = [one.changes for one in compared(quiet, b).cases]
         assert {one[FigureKind.DELIVERED].word for one in changes} == {word}
         assert {one[FigureKind.UNDISTURBED].word for one in changes} == {Word.SAME}
