@@ -12,7 +12,7 @@ from hostbench.fleet.node import EngineName, LockName
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What engines are told of a campaign beside what it measures.
+    """The options of an engine, beside what a campaign measures.
 
     Kubernetes: `namespace`, `image`, `queue` (Kueue's), `priority` (a class), `lock`,
     `service_account`, `tolerate` (taints), `annotations` (of pods). Slurm: `shared`, a directory

@@ -367,11 +367,11 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     interrupt = Interrupt()
     held: list[str] = []
     overlaps: list[list[str]] = []
-    told: list[str] = []
+    lines: list[str] = []
 
     def hold(campaign: str) -> None:
         for _ in range(3):
-            with lease.held_lease(campaign, "n1", interrupt, told.append):
+            with lease.held_lease(campaign, "n1", interrupt, lines.append):
                 held.append(campaign)
                 overlaps.extend([list(held)] if len(held) > 1 else [])
                 time.sleep(0.1)
@@ -383,14 +383,14 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     for thread in threads:
         thread.join()
     assert overlaps == []
-    assert told and all("which has the node" in text for text in told)
+    assert lines and all("which has the node" in text for text in lines)
     assert list(simulated.client.list(Lease, namespace="default")) == []
 
     # One whose pod was killed is taken when it was not renewed for its time.
     killed = lease._NodeLease("killed", "n1")
     killed.take(interrupt, lambda _text: None)
     since_s = time.monotonic()
-    with lease.held_lease("next", "n1", interrupt, told.append):
+    with lease.held_lease("next", "n1", interrupt, lines.append):
         assert time.monotonic() - since_s >= 2.0
         # The killed one was only held up: it has lost the lease, and must end.
         theirs = Interrupt()
@@ -405,7 +405,7 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     theirs, name = Interrupt(), there.metadata.name
 
     def measure() -> None:
-        with lease.held_lease("next", "n1", theirs, told.append):
+        with lease.held_lease("next", "n1", theirs, lines.append):
             simulated.client.delete(Lease, name)
             theirs.wait(20)
 

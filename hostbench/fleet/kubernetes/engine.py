@@ -100,8 +100,8 @@ class KubernetesEngine:
         return self._statuses(stored, facts_now(self._api, name))
 
     def watch(self, name: str) -> Iterator[NodeStatus]:
-        """See Engine. Whoever watches also does what is due: begins further nodes, sets and removes
-        taints, makes a Job that is missing."""
+        """See Engine. Each client that watches also does what is due: begins further nodes, sets and
+        removes taints, makes a Job that is missing."""
         stored = self._stored(name)
         shown: dict[str, NodeStatus] = {}
         progress = Progress(self._api, stored.campaign, stored.options)
@@ -269,7 +269,7 @@ class _Stored:
         self.cancelled = CANCELLED_ANNOTATION in notes
 
     def refuse_other(self, campaign: Campaign) -> None:
-        """Raise UsageError if the campaign was asked for in another way."""
+        """Raise UsageError if the campaign has other options."""
         if self.campaign != campaign:
             raise UsageError(
                 f"campaign {campaign.name} was begun with other options; go on with hostbench "

@@ -94,7 +94,7 @@ class _NodeLease:
         return None
 
     def _replaced(self, held: Lease | None) -> bool:
-        """Write the lease over one that was seen; whether nobody else was faster."""
+        """Write the lease over one that was seen; return False if another pod was faster."""
         version = held.metadata.resourceVersion if held is not None and held.metadata else None
         try:
             self._api.call(lambda client: client.replace(self._lease(version)))

@@ -120,7 +120,7 @@ def labels(campaign: str) -> dict[str, str]:
 
 
 def config_map(campaign: Campaign, options: PodOptions) -> ConfigMap:
-    """Return the ConfigMap that keeps what a campaign was asked for."""
+    """Return the ConfigMap that keeps a campaign and its options."""
     return ConfigMap(
         metadata=ObjectMeta(name=campaign.name, labels=labels(campaign.name)),
         data={

@@ -35,7 +35,7 @@ def pods_by_job(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
     for pod in pods:
         found.setdefault(pod.job, []).append(pod)
     for several in found.values():
-        # An engine may start a Job's pod twice. The first document counts, whoever looks.
+        # An engine may start a Job's pod twice. The first document counts, for every client.
         several.sort(key=lambda pod: (*_document_first(pod), pod.name))
     return found
 

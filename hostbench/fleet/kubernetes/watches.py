@@ -73,7 +73,7 @@ class Change:
         """Bring the facts up to date."""
         store: dict[str, Any] = getattr(facts, self.kind)
         if self.everything is not None:
-            if self.kind != "warnings":  # They expire, and what they said remains true.
+            if self.kind != "warnings":  # They expire, and their texts remain true.
                 store.clear()
             store.update(self.everything)
         elif self.known is not None:
