@@ -371,6 +371,24 @@ def test_a_job_that_somebody_deleted_is_made_and_begun_again() -> None:
     assert remembered.calls == 2 * [("create", NAME), ("begin", NAME)]
 
 
+def test_a_node_that_takes_no_pods_holds_no_turn_of_the_others() -> None:
+    remembered = RememberedApi()
+    campaign = dataclasses.replace(CAMPAIGN_1, nodes=("n1", "n2"), at_most=1)
+    progress = Progress(cast("Api", remembered), campaign, OPTION)
+    cordoned = node_facts(a_node(unschedulable=True))
+    one = job_facts(a_job(suspend=True))
+    other = dataclasses.replace(one, name="c1-n2-1", node="n2")
+    facts = Facts(
+        nodes={"n1": cordoned, "n2": dataclasses.replace(cordoned, name="n2", cordoned=False)},
+        jobs={one.name: one, other.name: other},
+    )
+    progress.advance(facts)
+    assert remembered.calls == [("begin", "c1-n2-1")]
+    facts.jobs[other.name] = dataclasses.replace(other, suspended=False, failed=("Failed", "no"))
+    progress.advance(facts)
+    assert remembered.calls == [("begin", "c1-n2-1"), ("begin", NAME)]
+
+
 class RemovedApi:
     """A cluster whose campaigns another client has just removed."""
 

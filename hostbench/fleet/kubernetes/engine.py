@@ -100,8 +100,8 @@ class KubernetesEngine:
         return self._statuses(stored, facts_now(self._api, name))
 
     def watch(self, name: str) -> Iterator[NodeStatus]:
-        """See Engine. Each client that watches also does what is due: begins further nodes, sets and
-        removes taints, makes a Job that is missing."""
+        """See Engine. Each client that watches also does what is due: begins further nodes, sets
+        and removes taints, makes a Job that is missing."""
         stored = self._stored(name)
         shown: dict[str, NodeStatus] = {}
         progress = Progress(self._api, stored.campaign, stored.options)
