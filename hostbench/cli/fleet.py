@@ -95,7 +95,6 @@ def measure(
         no_lease,
         read_campaign,
         reported,
-        write_document,
     )
     from hostbench.results.ids import results_directory
 
@@ -113,10 +112,9 @@ def measure(
             if lock is LockChoice.LEASE
             else no_lease,
             message=termination_message,
+            log=sys.stdout if document_to_log else None,
         )
-        document = measure_node(request, interrupt, progress)
-    if document_to_log:
-        write_document(document, sys.stdout)
+        measure_node(request, interrupt, progress)
 
 
 def _lease(

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.base.exitcode import ExitCode
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import Suite
 from hostbench.model.summary import Verdict
@@ -68,7 +69,7 @@ class Digest:
 
     job: str
     digest: str
-    exit_code: int
+    exit_code: ExitCode
     verdicts: dict[Verdict, int]
     member: CampaignMember
 

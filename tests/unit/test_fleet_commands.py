@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.errors import UsageError
+from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import invoke
 from hostbench.fleet import engines
 from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
@@ -72,7 +73,9 @@ def member_document(campaign: Campaign, node: str) -> ResultDocument:
 def digest_of(document: ResultDocument) -> Digest:
     assert document.member is not None
     assert document.digest is not None
-    return Digest(document.job.id, document.digest, 0, {Verdict.CLEAN: 1}, document.member)
+    return Digest(
+        document.job.id, document.digest, ExitCode.OK, {Verdict.CLEAN: 1}, document.member
+    )
 
 
 @pytest.fixture
