@@ -224,7 +224,7 @@ LOOP_DEVICE = "benchmarks/disk/on_loop_device.sh"
 TABLES: tuple[Benchmark, ...] = (
     Shares(name="cpu/against_limit", command="benchmarks.cpu.against_limit 7", minutes=12),
     Pairs(
-        name="cpu/against_likwid",
+        name="cpu/against_likwid_avx2_avx512",
         command="benchmarks.cpu.against_likwid 11 avx2 avx512",
         minutes=6,
         other="likwid-bench",

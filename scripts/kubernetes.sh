@@ -26,7 +26,7 @@ source_of() { # MODULE VERSION
 build_kubernetes() { # DIRECTORY
     local source module edits=() minor=${kubernetes#1.} version=k8s.io/component-base/version
     go mod init hostbench.dev/kubernetes || return
-    source=$(source_of k8s.io/kubernetes "$kubernetes")
+    source=$(source_of k8s.io/kubernetes "$kubernetes") || return
     # shellcheck disable=SC2013 # names of modules have no spaces
     for module in $(sed -nE 's|^\t(k8s.io/[^ ]+) => ./staging/.*|\1|p' "$source/go.mod"); do
         edits+=("-replace=$module=$module@v0.$minor")

@@ -39,6 +39,7 @@ from tests.fleet.simulated import simulate
 
 RAW = BENCHMARKS / "fleet/results/amd/kubernetes.csv"
 SIZES = (250, 1000)
+FAR = 10_000
 IMAGE = "hostbench:simulated"
 LIMIT_S = 3600.0
 PLACE = "fleet: kubernetes"
@@ -144,20 +145,29 @@ def table() -> Iterator[str]:
     yield "| nodes | engine alone | campaign | difference | calls a node | client's memory |"
     yield "|---|---|---|---|---|---|"
     sides = {(int(row["nodes"]), row["side"]): row for row in rows}
+    times: dict[int, tuple[float, float]] = {}
     memory = {}
     for nodes in sorted({size for size, _ in sides}):
         engine, own = sides[nodes, "alone"], sides[nodes, "campaign"]
-        seconds = float(engine["seconds"]), float(own["seconds"])
+        seconds = times[nodes] = float(engine["seconds"]), float(own["seconds"])
         memory[nodes] = int(own["peak_bytes"]) / 1e6
         yield (
             f"| {nodes:,} | {seconds[0]:.1f} s | {seconds[1]:.1f} s | "
             f"{seconds[1] - seconds[0]:+.1f} s | {int(own['calls']) / nodes:.2f} | "
             f"{memory[nodes]:.0f} MB |"
         )
-    (small, at_small), (large, at_large) = min(memory.items()), max(memory.items())
-    slope = (at_large - at_small) / (large - small)
-    far = 10_000
-    yield (f"| {far:,}, by these slopes | | | | | {at_large + slope * (far - large):.0f} MB |")
+    small, large = min(memory), max(memory)
+
+    def far(at_small: float, at_large: float) -> float:
+        return at_large + (at_large - at_small) / (large - small) * (FAR - large)
+
+    engine_s, own_s = (far(*pair) for pair in zip(times[small], times[large], strict=True))
+    calls = far(*(float(sides[size, "campaign"]["calls"]) for size in (small, large)))
+    yield (
+        f"| {FAR:,}, by these slopes | {engine_s:.0f} s | {own_s:.0f} s | "
+        f"{own_s - engine_s:+.0f} s | {calls / FAR:.2f} | "
+        f"{far(memory[small], memory[large]):.0f} MB |"
+    )
 
 
 def main() -> None:

@@ -95,7 +95,6 @@ def measure(
         no_lease,
         read_campaign,
         reported,
-        write_document,
     )
     from hostbench.results.ids import results_directory
 
@@ -109,20 +108,22 @@ def measure(
             engine=engine.value,
             results=results_directory(results),
             lock=lock.value,
-            lease=(
-                _lease(campaign.name, node, progress.say) if lock is LockChoice.LEASE else no_lease
-            ),
+            lease=_lease(campaign.name, node, progress.say)
+            if lock is LockChoice.LEASE
+            else no_lease,
             message=termination_message,
+            log=sys.stdout if document_to_log else None,
         )
-        document = measure_node(request, interrupt, progress)
-    if document_to_log:
-        write_document(document, sys.stdout)
+        measure_node(request, interrupt, progress)
 
 
 def _lease(
     campaign: str, node: str, say: "Callable[[str], None]"
 ) -> "Callable[[Interrupt], AbstractContextManager[object]]":
-    """Return what holds the node's Lease object."""
+    """Return what holds the node's Lease object. Raise ResourceError without lightkube."""
+    from hostbench.fleet.engines import needs_lightkube
+
+    needs_lightkube()
     from hostbench.fleet.kubernetes.lease import held_lease
 
     return lambda interrupt: held_lease(campaign, node, interrupt, say)

@@ -22,6 +22,7 @@ from hostbench.fleet.campaign import (
     new_name,
 )
 from hostbench.fleet.collect import collect
+from hostbench.judge.peer import shown_text
 
 # How often people see how far a campaign is; each end without a document, and each new reason for
 # waiting, is a line at once.
@@ -137,7 +138,8 @@ class Follower:
             self._say(counts_text(self.statuses.values()))
 
     def _say(self, text: str) -> None:
-        sys.stderr.write(f"{text}\n")
+        # A reason may be what a pod wrote.
+        sys.stderr.write(f"{shown_text(text)}\n")
         sys.stderr.flush()
 
 

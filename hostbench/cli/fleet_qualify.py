@@ -118,6 +118,8 @@ def _hosts(path: Path) -> "dict[str, FleetHost]":
 def _show(
     found: "Mapping[str, Qualification]", nodes: "Mapping[str, GateNode]", *, as_json: bool
 ) -> None:
+    from hostbench.judge.peer import shown_text
+
     if as_json:
         trees = {
             node: {
@@ -133,4 +135,5 @@ def _show(
         return
     for node, one in found.items():
         gone = "" if node in nodes else " (the cluster has no such node)"
-        sys.stdout.write(f"{node}{gone}: {one.answer}: {one.reason}: {one.message}\n")
+        message = shown_text(one.message)  # may be what a pod wrote
+        sys.stdout.write(f"{node}{gone}: {one.answer}: {one.reason}: {message}\n")

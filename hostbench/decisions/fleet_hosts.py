@@ -66,12 +66,19 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     machines: dict[str, set[str]] = {}
     for job in ordered:
         machines.setdefault(job.machine, set()).add(job.host)
+    nodes: dict[str, set[str]] = {}
+    for job in ordered:
+        if job.member is not None:
+            nodes.setdefault(job.machine, set()).add(job.member.node)
     hosts: dict[str, Host] = {}
     for job in ordered:
         identity = f"{job.machine} {job.host}" if len(machines[job.machine]) > 1 else job.machine
-        if job.member is not None:
-            identity = f"node {job.member.node}"
-        name = job.member.node if job.member is not None else job.host
+        name = job.host
+        # A run by hand on a node of the campaign is another job of that node.
+        of = {job.member.node} if job.member is not None else nodes.get(job.machine, set())
+        if len(of) == 1:
+            (name,) = of
+            identity = f"node {name}"
         hosts.setdefault(identity, Host(name)).jobs.append(job)
     if len(hosts) == 1:
         (only,) = hosts.values()

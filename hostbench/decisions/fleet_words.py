@@ -23,6 +23,7 @@ from hostbench.model.summary import Verdict
 HOSTS_NAMED = 10
 NAMED = 3
 FACTS_NAMED = 4
+LOST_NAMED = 10
 
 
 def fleet_headline(fleet: FleetCheck) -> str:
@@ -201,12 +202,16 @@ def missing_sentences(fleet: FleetCheck) -> Iterator[str]:
     """Yield what was skipped, missing, failed or disturbed, and by whom."""
     if fleet.missing:
         yield f"{plural(len(fleet.missing), 'node')} without a document: {named(fleet.missing)}."
-    for one in lost_groups(fleet):
+    groups = list(lost_groups(fleet))
+    for one in groups[:LOST_NAMED]:
         by = f", by {one.culprit}" if one.culprit else ""
         yield (
             f"{plural(one.cases, 'case')} {one.what}{by}, on {plural(len(one.hosts), 'host')}: "
             f"{named(one.hosts)} ({one.titles[0]}{', …' if len(one.titles) > 1 else ''})."
         )
+    if len(groups) > LOST_NAMED:
+        cases = sum(one.cases for one in groups[LOST_NAMED:])
+        yield f"{plural(cases, 'more case')} without a figure: --csv has them."
 
 
 def named(names: tuple[str, ...], most: int = NAMED) -> str:

@@ -72,7 +72,7 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
     reasons: Counter[str] = Counter()
     if len(pairs) < len(documents):
         reasons["of one host alone"] = len(documents) - len(pairs)
-    for document in pairs:
+    for number, document in enumerate(pairs):
         near, far = _ends(document, names)
         found = next((one for one in document.cases if one.case == chosen.case), None)
         if near == far:
@@ -82,7 +82,7 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
         elif (value := _value(found)) is None:
             reasons[f"with a figure that may not be used ({found.verdict or 'unfinished'})"] += 1
         else:
-            measurements.append(Measurement(near, far, value, document.job.id in alone))
+            measurements.append(Measurement(near, far, value, number in alone))
     if not measurements:
         why = "; ".join(_left_out(reasons))
         raise UsageError(f"no pair has a figure of {chosen.title} that may be used: {why}")
@@ -211,12 +211,11 @@ def _ends(document: ResultDocument, names: Mapping[str, str]) -> tuple[str, str]
     return node, far.hostname if copied else names.get(far.machine or "", far.hostname)
 
 
-def _alone(pairs: Sequence[ResultDocument], case: str) -> set[str]:
-    """Return the jobs whose case was measured while no other pair was, by the hosts' clocks."""
-    spans = {one.job.id: span for one in pairs if (span := _span(one.cases)) is not None}
-    changes = sorted(
-        [(start, 1) for start, _ in spans.values()] + [(stop, -1) for _, stop in spans.values()]
-    )
+def _alone(pairs: Sequence[ResultDocument], case: str) -> set[int]:
+    """Return the documents, by their places, whose case was measured while no other pair was, by
+    the hosts' clocks. Jobs of many hosts may have one id."""
+    spans = [span for one in pairs if (span := _span(one.cases)) is not None]
+    changes = sorted([(start, 1) for start, _ in spans] + [(stop, -1) for _, stop in spans])
     # How long two or more were measured, up to each change.
     times, shared = [float("-inf")], [0.0]
     active = 0
@@ -225,13 +224,13 @@ def _alone(pairs: Sequence[ResultDocument], case: str) -> set[str]:
         times.append(at)
         active += change
     found = set()
-    for one in pairs:
+    for number, one in enumerate(pairs):
         span = _span([own for own in one.cases if own.case == case])
-        if span is not None and one.job.id in spans:
+        if span is not None:
             start, stop = span
             together = _up_to(stop, times, shared) - _up_to(start, times, shared)
             if together <= ALONE_MOST * (stop - start):
-                found.add(one.job.id)
+                found.add(number)
     return found
 
 

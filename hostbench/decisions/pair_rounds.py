@@ -18,7 +18,7 @@ def tournament(nodes: Sequence[str]) -> list[Round]:
     """Return rounds in which every pair of hosts occurs once: n - 1 rounds, or n if n is odd; then
     one host rests in each round."""
     places: list[str | None] = [*nodes, *([None] if len(nodes) % 2 else [])]
-    return list(_rounds(places))
+    return [_round(places, at) for at in range(len(places) - 1)]
 
 
 def matchings(
@@ -34,9 +34,8 @@ def matchings(
     pairs = list(_within_racks(nodes, racks or {}, rng))
     rng.shuffle(pairs)
     places = [a for a, _ in pairs] + [b for _, b in reversed(pairs)]
-    every = list(_rounds(places))
-    chosen = [0, *rng.sample(range(1, len(every)), rounds - 1)]
-    return [tuple(_either_way(pair, rng) for pair in every[at]) for at in chosen]
+    chosen = [0, *rng.sample(range(1, len(places) - 1), rounds - 1)]
+    return [tuple(_either_way(pair, rng) for pair in _round(places, at)) for at in chosen]
 
 
 def rounds_most(nodes: int) -> int:
@@ -142,14 +141,14 @@ def _retest(
     return min(((inside[0], one) for one in outside), key=lambda pair: met[link(pair)])
 
 
-def _rounds(places: Sequence[str | None]) -> Iterator[Round]:
-    """Yield the rounds of hosts at these places, an even number; the partner of None rests."""
+def _round(places: Sequence[str | None], at: int) -> Round:
+    """Return the round at this place of the tournament of hosts at these places, an even number;
+    the partner of None rests."""
     first, *others = places
-    for _ in others:
-        row = [first, *others]
-        opposite = zip(row[: len(row) // 2], reversed(row), strict=False)
-        yield tuple((a, b) for a, b in opposite if a is not None and b is not None)
-        others = [others[-1], *others[:-1]]
+    moved = len(others) - at
+    row = [first, *others[moved:], *others[:moved]]
+    opposite = zip(row[: len(row) // 2], reversed(row), strict=False)
+    return tuple((a, b) for a, b in opposite if a is not None and b is not None)
 
 
 def _within_racks(

@@ -265,7 +265,7 @@ class PairFit:
 
     def uplinks(self) -> dict[str, float]:
         """Return the effect of each rack's uplink, beside the middle of all; of two racks none can
-        be told to be the slow one."""
+        be called the slow one."""
         measured = {rack: effect.value for rack, effect in self.out.items() if effect.at}
         if len(measured) < RACK_LEAST:
             return {}

@@ -1,6 +1,6 @@
 """A campaign: a suite on a set of nodes of a cluster, and how far each node is.
 
-The engine keeps all of it: what was asked for, which node runs, which has ended. So a client may be
+The engine keeps all of it: the request, which node runs, which has ended. So a client may be
 killed at any moment, and the next one goes on from what the engine says.
 """
 
@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.base.exitcode import ExitCode
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import Suite
 from hostbench.model.summary import Verdict
@@ -46,10 +47,10 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a campaign was asked for.
+    """The request of a campaign: what to measure, and where.
 
     `cluster` names the cluster for good (the UID of its namespace kube-system, or Slurm's
-    ClusterName), so that documents of two clusters are told apart. `at_most`: how many nodes are
+    ClusterName), so that documents of two clusters differ. `at_most`: how many nodes are
     measured at once; None: any number. `time_limit_s`: how long a node may take, waiting included.
     """
 
@@ -68,7 +69,7 @@ class Digest:
 
     job: str
     digest: str
-    exit_code: int
+    exit_code: ExitCode
     verdicts: dict[Verdict, int]
     member: CampaignMember
 
@@ -105,7 +106,7 @@ class Engine(Protocol):
         ...
 
     def campaign(self, name: str) -> Campaign:
-        """Return what a campaign was asked for. Raise UsageError if there is none of that name."""
+        """Return the request of a campaign. Raise UsageError if there is none of that name."""
         ...
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:

@@ -36,11 +36,11 @@ def _checked(
     node = result.member.node
     document = next(iter(documents), None)
     if document is None:
-        raise UsageError(f"{node} has no document; hostbench fleet retry measures it again")
+        raise UsageError(f"{node} has no document; measure it again under another --name")
     if document.digest != result.digest:
         raise UsageError(
             f"the document of {node} is not the one that it named: {document.digest} instead of "
-            f"{result.digest}; hostbench fleet retry measures it again"
+            f"{result.digest}; measure the node again under another --name"
         )
     member = document.member
     if member is None or (member.campaign, member.cluster) != (campaign.name, campaign.cluster):

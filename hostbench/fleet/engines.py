@@ -4,16 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 from hostbench.base.errors import ResourceError, UsageError
 from hostbench.fleet.campaign import Engine
-from hostbench.fleet.node import EngineName
+from hostbench.fleet.node import EngineName, LockName
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What engines are told of a campaign beside what it measures.
+    """The options of an engine, beside what a campaign measures.
 
     Kubernetes: `namespace`, `image`, `queue` (Kueue's), `priority` (a class), `lock`,
     `service_account`, `tolerate` (taints), `annotations` (of pods). Slurm: `shared`, a directory
@@ -25,7 +24,7 @@ class EngineOptions:
     image: str | None = None
     queue: str | None = None
     priority: str | None = None
-    lock: Literal["host", "lease"] = "lease"
+    lock: LockName = "lease"
     service_account: str | None = None
     tolerate: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -36,6 +36,9 @@ CAMPAIGN: TypeAdapter[Campaign] = TypeAdapter(Campaign)
 DIGEST: TypeAdapter[Digest] = TypeAdapter(Digest)
 # What Kubernetes keeps of a termination message.
 MESSAGE_BYTES_MOST = 4096
+# How long to wait for another run on the host, as a share of the time that the engine gives: then
+# the node itself says what it waited for, before the engine ends it.
+WAITING_RATIO = 0.9
 BEGIN = "-----BEGIN HOSTBENCH DOCUMENT-----"
 END = "-----END HOSTBENCH DOCUMENT-----"
 
@@ -54,7 +57,8 @@ class NodeRequest:
 
     `lock`: what keeps other runs away. For `lease`, `lease` returns a context that holds the node's
     Lease object; the host's lock file is taken in both cases, but a container may see one of its
-    own. `message`: the file of the termination message.
+    own. `message`: the file of the termination message. `log`: where the document is written as
+    lines; None: nowhere.
     """
 
     campaign: Campaign
@@ -64,6 +68,7 @@ class NodeRequest:
     lock: LockName = "host"
     lease: Callable[[Interrupt], AbstractContextManager[object]] = no_lease
     message: Path | None = None
+    log: TextIO | None = None
 
     @property
     def member(self) -> CampaignMember:
@@ -86,7 +91,10 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
     store = ResultsStore(request.results)
     if (digest := _digest_of(request)) is not None:
         audience.say(f"{request.node} is measured already, by job {digest.job}")
-        return store.job(digest.job).load()
+        document = store.job(digest.job).load()
+        if request.log is not None:
+            write_document(document, request.log)
+        return document
     campaign = request.campaign
     if request.node not in campaign.nodes:
         raise UsageError(
@@ -94,10 +102,14 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
             f"its {plural(len(campaign.nodes), 'node')}, such as {campaign.nodes[0]}"
         )
     with request.lease(interrupt):
-        runner = JobRunner(store, interrupt, audience, campaign.time_limit_s)
+        wait_s = WAITING_RATIO * campaign.time_limit_s
+        runner = JobRunner(store, interrupt, audience, wait_s)
         document = runner.run(campaign.suite, request.member)
     message = DIGEST.dump_json(digest_of(document)).decode()
     assert len(message) <= MESSAGE_BYTES_MOST, message
+    # The message says that the document can be had, so it comes last.
+    if request.log is not None:
+        write_document(document, request.log)
     write_message(request.message, message)
     return document
 
@@ -192,7 +204,7 @@ def write_document(document: ResultDocument, stream: TextIO) -> None:
 def read_document_of_log(lines: Iterable[str], source: str) -> ResultDocument:
     """Return the document between the marker lines of a log. Raise UsageError if it is missing, cut
     short or changed."""
-    remedy = "measure the node again with hostbench fleet retry"
+    remedy = "measure the node again under another --name"
     try:
         content = gzip.decompress(base64.b64decode("".join(_between_markers(lines)), validate=True))
     except (EOFError, LookupError, binascii.Error, gzip.BadGzipFile, zlib.error):

@@ -264,6 +264,7 @@ def _chart_words(is_time: bool, rows: Sequence[HostsRow], unit: str) -> str:
 
 
 def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
+    groups = list(lost_groups(fleet))
     rows = tuple(
         (
             one.what,
@@ -273,7 +274,7 @@ def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
             named(one.hosts, NAMES_SHOWN),
             named(one.titles, 2),
         )
-        for one in lost_groups(fleet)
+        for one in groups[:HOSTS_SHOWN]
     )
     if not rows:
         return ()
@@ -283,7 +284,9 @@ def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
         tuple(Column(title, figures=title in ("cases", "on hosts")) for title in columns),
         (RowGroup(None, rows),),
     )
-    return (table, *(_missing(fleet) if fleet.missing else ()))
+    more = len(groups) - HOSTS_SHOWN
+    rest = (Paragraph(f"{plural(more, 'more row')}: hostbench fleet report --csv has all."),)
+    return (table, *(rest if more > 0 else ()), *(_missing(fleet) if fleet.missing else ()))
 
 
 def _missing(fleet: FleetCheck) -> tuple[Block, ...]:

@@ -67,7 +67,7 @@ def pairs_report(matrix: PairMatrix) -> Report:
 
 
 def pairs_section(matrix: PairMatrix) -> Section:
-    """Return the section of a fleet's page: what is slow, the matrix, and all hosts."""
+    """Return the section of the page: what is slow, the matrix, and all hosts."""
     return Section("pairs", "The network between hosts", tuple(_blocks(matrix)))
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from hostbench import __version__
 from hostbench.base.exitcode import ExitCode
+from hostbench.fleet.kubernetes.rights import ROLE
 from hostbench.model.registry import subsystems
 from orchestrator.settings import Settings
 from tests.fleet.helm import (
@@ -223,21 +224,28 @@ def test_the_namespace_of_campaigns_admits_what_its_lock_takes(helm: Helm) -> No
         assert labels["pod-security.kubernetes.io/enforce"] == profile
 
 
+@pytest.mark.parametrize("qualify", [False, True])
 @pytest.mark.parametrize("taint", [False, True])
 @pytest.mark.parametrize("lock", ["lease", "host"])
 def test_campaigns_have_the_rights_that_they_need_and_no_more(
-    helm: Helm, lock: str, taint: bool
+    helm: Helm, lock: str, taint: bool, qualify: bool
 ) -> None:
-    rights = pytest.importorskip("hostbench.fleet.kubernetes.rights")
-    objects = helm.rendered(f"campaigns.lock={lock}", f"campaigns.taint={json.dumps(taint)}")
+    objects = helm.rendered(
+        f"campaigns.lock={lock}",
+        f"campaigns.taint={json.dumps(taint)}",
+        f"campaigns.qualify={json.dumps(qualify)}",
+    )
+    chosen = {"--exclusive taint or requests"}
+    chosen |= {"--lock lease"} if lock == "lease" else set()
+    chosen |= {"--exclusive taint"} if taint else set()
+    chosen |= {"fleet qualify"} if qualify else set()
 
     def wanted(scope: str, to: str) -> list[Any]:
-        left_out = {None if lock == "lease" else "--lock lease"}
-        left_out |= {None if taint else "--exclusive taint"}
         return [
             one.policy
-            for one in rights.ROLE
-            if (one.scope, one.to) == (scope, to) and (one.when is None or one.when not in left_out)
+            for one in ROLE
+            if (one.scope, one.to) == (scope, to)
+            and (one.when is None or chosen.intersection(one.when.split(", ")))
         ]
 
     def given(kind: str, name: str) -> list[Any]:

@@ -191,7 +191,7 @@ def test_each_refusal_of_the_cluster_is_a_reason(simulated: Cluster) -> None:
     found = run(engine, campaign(engine, "why", nodes=nodes, time_limit_s=6.0))
     assert set(states(found).values()) == {NodeState.FAILED}
     for node, reason in {
-        "why-cordoned": "were unschedulable",
+        "why-cordoned": "the node was unschedulable",
         "why-tainted": "untolerated taint",
         "why-busy": "no room: Insufficient cpu",
     }.items():
@@ -354,10 +354,11 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     interrupt = Interrupt()
     held: list[str] = []
     overlaps: list[list[str]] = []
+    lines: list[str] = []
 
     def hold(campaign: str) -> None:
         for _ in range(3):
-            with lease.held_lease(campaign, "n1", interrupt):
+            with lease.held_lease(campaign, "n1", interrupt, lines.append):
                 held.append(campaign)
                 overlaps.extend([list(held)] if len(held) > 1 else [])
                 time.sleep(0.1)
@@ -369,13 +370,14 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     for thread in threads:
         thread.join()
     assert overlaps == []
+    assert lines and all("which has the node" in text for text in lines)
     assert list(simulated.client.list(Lease, namespace="default")) == []
 
     # One whose pod was killed is taken when it was not renewed for its time.
     killed = lease._NodeLease("killed", "n1")
     killed.take(interrupt, lambda _text: None)
     since_s = time.monotonic()
-    with lease.held_lease("next", "n1", interrupt):
+    with lease.held_lease("next", "n1", interrupt, lines.append):
         assert time.monotonic() - since_s >= 2.0
         # The killed one was only held up: it has lost the lease, and must end.
         theirs = Interrupt()
@@ -383,7 +385,18 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
         assert theirs.signum is not None
         killed.release()
         (there,) = simulated.client.list(Lease, namespace="default")
-        assert there.spec is not None
+        assert there.spec is not None and there.metadata is not None and there.metadata.name
         assert (there.spec.holderIdentity or "").startswith("next/")
+
+    # Who cannot renew it ends with the reason, not as if a user had stopped it.
+    theirs, name = Interrupt(), there.metadata.name
+
+    def measure() -> None:
+        with lease.held_lease("next", "n1", theirs, lines.append):
+            simulated.client.delete(Lease, name)
+            theirs.wait(20)
+
+    with pytest.raises(HostbenchError, match="Lease of node n1 could not be renewed"):
+        measure()
     theirs.close()
     interrupt.close()

@@ -1,5 +1,7 @@
 """`hostbench fleet measure`: what a node of a campaign leaves behind."""
 
+import errno
+import io
 import json
 import os
 import signal
@@ -16,6 +18,8 @@ from hostbench.fleet.node import (
     BEGIN,
     END,
     MESSAGE_BYTES_MOST,
+    NodeRequest,
+    measure_node,
     read_document_of_log,
     read_message,
 )
@@ -134,3 +138,22 @@ def test_a_case_that_cannot_run_is_reported_all_the_same(tmp_path: Path, command
     ended = command.run(*arguments(tmp_path, campaign(suite=suite)))
     digest = measured(command, ended)
     assert digest.exit_code == ExitCode.NOTHING_RAN
+
+
+class Full(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+
+def test_a_node_is_measured_when_its_document_was_sent(tmp_path: Path) -> None:
+    request = NodeRequest(
+        campaign=campaign(),
+        node="node1",
+        engine="kubernetes",
+        results=tmp_path / "results",
+        message=tmp_path / "message",
+        log=Full(),
+    )
+    with (tmp_path / "progress").open("w") as stream, pytest.raises(OSError, match="full"):
+        measure_node(request, Interrupt(), PlainProgress(stream))
+    assert not (tmp_path / "message").exists()

@@ -174,6 +174,17 @@ def test_a_moment_of_a_guest_is_no_change() -> None:
     assert set(said.values()) == {Word.BETTER}
 
 
+def test_what_neighbours_leave_a_guest_differs_between_two_moments() -> None:
+    """Register kernels were delivered 4 % less on another evening; a quota takes far more."""
+    hosts = Hosts(within=0.001, between=0.0, apart_s=30, is_guest=True)
+    quiet = hosts.jobs(6)
+    for left, word in ((0.96, Word.UNDECIDED), (0.6, Word.WORSE)):
+        b = [hosts.job(delivered=left.__mul__) for _ in range(6)]
+        changes = [one.changes for one in compared(quiet, b).cases]
+        assert {one[FigureKind.DELIVERED].word for one in changes} == {word}
+        assert {one[FigureKind.UNDISTURBED].word for one in changes} == {Word.SAME}
+
+
 def test_where_the_clock_was_set_back_nobody_knows_what_was_measured_in_turn() -> None:
     cases = tuple(f"mem.read {number}" for number in range(5))
     hosts = Hosts(cases, within=0.001, between=0.0, apart_s=30, is_guest=True)

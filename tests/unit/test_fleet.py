@@ -21,7 +21,14 @@ from hostbench.cli.fleet_report import exit_code
 from hostbench.decisions.baseline import made_of
 from hostbench.decisions.baseline_files import content_of
 from hostbench.decisions.fleet import checked_fleet
-from hostbench.decisions.fleet_words import fleet_headline, fleet_sentences, lost_groups
+from hostbench.decisions.fleet_hosts import hosts_of
+from hostbench.decisions.fleet_words import (
+    LOST_NAMED,
+    fleet_headline,
+    fleet_sentences,
+    lost_groups,
+    missing_sentences,
+)
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.tolerance import limit_rank
 from hostbench.model.baseline import HostWord
@@ -278,6 +285,24 @@ def test_what_is_lost_is_named() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(fleet))))
     assert len(rows) == 20 * 40 + 1
     assert sum(row["culprit"].startswith("stress-ng") for row in rows) == 40
+
+
+def test_what_is_lost_in_a_hundred_ways_is_counted() -> None:
+    jobs = [
+        without_figures(job, culprit=f"stress-ng, of docker-{n:012x}")
+        for n, job in enumerate(made(100))
+    ]
+    sentences = list(missing_sentences(checked(jobs)))
+    assert len(sentences) == LOST_NAMED + 1
+    assert sentences[-1].startswith(f"{40 * (100 - LOST_NAMED)} more cases without a figure")
+
+
+def test_a_run_by_hand_on_a_node_is_a_job_of_that_node() -> None:
+    jobs = made(20)
+    by_hand = jobs[4].model_copy(update={"member": None, "job": "by-hand", "digest": "sha256:x"})
+    hosts, _ = hosts_of([*jobs, by_hand], NOW_UNIX_S)
+    assert len(hosts) == 20
+    assert [len(host.jobs) for host in hosts if host.name == "node-0004"] == [2]
 
 
 def as_csv(fleet: FleetCheck) -> str:

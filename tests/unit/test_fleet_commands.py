@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.errors import UsageError
+from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import invoke
 from hostbench.fleet import engines
 from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
@@ -72,7 +73,9 @@ def member_document(campaign: Campaign, node: str) -> ResultDocument:
 def digest_of(document: ResultDocument) -> Digest:
     assert document.member is not None
     assert document.digest is not None
-    return Digest(document.job.id, document.digest, 0, {Verdict.CLEAN: 1}, document.member)
+    return Digest(
+        document.job.id, document.digest, ExitCode.OK, {Verdict.CLEAN: 1}, document.member
+    )
 
 
 @pytest.fixture
@@ -137,11 +140,12 @@ def test_going_on_with_a_campaign_takes_what_it_was_asked_for(engine: Remembered
 def test_a_node_without_a_document_is_exit_code_1_with_its_reason(
     engine: RememberedEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine.ends["n2"] = NodeStatus("n2", NodeState.FAILED, "the disk is full")
+    engine.ends["n2"] = NodeStatus("n2", NodeState.FAILED, "the disk is full\x1b[2J")
     assert run("run", "quick", "--name=c", "--no-documents") == 1
     out, err = capsys.readouterr()
     assert "c: quick on 2 nodes: 1 measured, 1 failed" in out
     assert "n2: failed: the disk is full" in err
+    assert "\x1b" not in err, "a pod writes to the terminal"
 
 
 @pytest.mark.parametrize(

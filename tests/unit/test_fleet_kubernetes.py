@@ -4,8 +4,11 @@ import dataclasses
 import itertools
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -18,8 +21,9 @@ from lightkube.resources.core_v1 import Event, Node, Pod
 
 from hostbench.base.errors import ResourceError, UnreachableError, UsageError
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
-from hostbench.fleet.kubernetes import api
-from hostbench.fleet.kubernetes.api import Patience, described
+from hostbench.fleet.kubernetes import api, watches
+from hostbench.fleet.kubernetes.api import Api, Patience, described
+from hostbench.fleet.kubernetes.engine import KubernetesEngine
 from hostbench.fleet.kubernetes.facts import (
     Facts,
     event_facts,
@@ -28,6 +32,7 @@ from hostbench.fleet.kubernetes.facts import (
     pod_facts,
     scheduler_words,
 )
+from hostbench.fleet.kubernetes.gate import _read_system
 from hostbench.fleet.kubernetes.nodes import label_selector, pod_requests
 from hostbench.fleet.kubernetes.objects import (
     OPTIONS,
@@ -36,6 +41,7 @@ from hostbench.fleet.kubernetes.objects import (
     job_name,
     node_job,
 )
+from hostbench.fleet.kubernetes.progress import Progress
 from hostbench.fleet.kubernetes.rights import ROLE, For, roles
 from hostbench.fleet.kubernetes.states import statuses
 from hostbench.fleet.node import CAMPAIGN
@@ -51,7 +57,7 @@ CAMPAIGN_1 = Campaign(
     at_most=3,
 )
 NAME = job_name("c1", "n1", 1)
-DIGEST = {
+DIGEST: dict[str, Any] = {
     "job": "20261126T120000Z-quick-0001",
     "digest": "sha256:0",
     "exit_code": 0,
@@ -224,7 +230,7 @@ STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
             ),
         ),
         NodeState.FAILED,
-        "not measured within the time limit of 3600 s: FailedScheduling: no room: Insufficient cpu",
+        "not measured within the time limit of 3600 s: no room: Insufficient cpu",
     ),
     "image": (
         (a_node(), a_job(), a_pod(PULL)),
@@ -312,6 +318,151 @@ def test_of_two_pods_of_a_job_the_first_document_counts() -> None:
         status = status_of(a_node(), a_job(), *order)
         assert status.result is not None
         assert status.result.digest == "sha256:0"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"member": {**DIGEST["member"], "node": "../../n2"}},
+        {"member": {**DIGEST["member"], "campaign": "c2"}},
+        {"job": "../../n2"},
+    ],
+)
+def test_a_pod_reports_for_its_own_node_alone(change: dict[str, object]) -> None:
+    pod = a_pod(ended(0, json.dumps({**DIGEST, **change})))
+    complete = a_job(condition=("Complete", "", ""))
+    assert status_of(a_node(), complete, pod).state is NodeState.FAILED
+
+
+class RememberedApi:
+    """Remembers the Jobs that were made and begun."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+
+    def all(self, _what: object) -> list[object]:
+        return []
+
+    def each(self, given: Iterable[str], what: Callable[[Any, str], object]) -> None:
+        for one in given:
+            what(self, one)
+
+    def create(self, job: Job) -> None:
+        assert job.metadata is not None
+        self.calls.append(("create", job.metadata.name or ""))
+
+    def patch(self, _resource: object, name: str, *_patch: object, **_how: object) -> None:
+        self.calls.append(("begin", name))
+
+
+def test_a_job_that_somebody_deleted_is_made_and_begun_again() -> None:
+    remembered = RememberedApi()
+    progress = Progress(cast("Api", remembered), CAMPAIGN_1, OPTION)
+    facts = Facts(nodes={"n1": node_facts(a_node())})
+    suspended = job_facts(a_job(suspend=True))
+    for _ in range(2):
+        progress.advance(facts)
+        facts.jobs[NAME] = suspended
+        # Of somebody who uses the label: none of the campaign's nodes.
+        facts.jobs["other"] = dataclasses.replace(suspended, name="other", node="")
+        progress.advance(facts)
+        progress.advance(facts)
+        facts.jobs.clear()
+    assert remembered.calls == 2 * [("create", NAME), ("begin", NAME)]
+
+
+def test_a_node_that_takes_no_pods_holds_no_turn_of_the_others() -> None:
+    remembered = RememberedApi()
+    campaign = dataclasses.replace(CAMPAIGN_1, nodes=("n1", "n2"), at_most=1)
+    progress = Progress(cast("Api", remembered), campaign, OPTION)
+    cordoned = node_facts(a_node(unschedulable=True))
+    one = job_facts(a_job(suspend=True))
+    other = dataclasses.replace(one, name="c1-n2-1", node="n2")
+    facts = Facts(
+        nodes={"n1": cordoned, "n2": dataclasses.replace(cordoned, name="n2", cordoned=False)},
+        jobs={one.name: one, other.name: other},
+    )
+    progress.advance(facts)
+    assert remembered.calls == [("begin", "c1-n2-1")]
+    facts.jobs[other.name] = dataclasses.replace(other, suspended=False, failed=("Failed", "no"))
+    progress.advance(facts)
+    assert remembered.calls == [("begin", "c1-n2-1"), ("begin", NAME)]
+
+
+class RemovedApi:
+    """A cluster whose campaigns another client has just removed."""
+
+    namespace = "default"
+
+    def call(self, _what: object) -> object:
+        raise ApiError(status=Status(code=404, message='configmaps "c1" not found'))
+
+    def all(self, _what: object) -> list[object]:
+        return []
+
+
+def test_a_campaign_that_another_client_removes_meanwhile_is_one_line() -> None:
+    engine = object.__new__(KubernetesEngine)
+    engine._api = cast("Api", RemovedApi())
+    with pytest.raises(UsageError, match="there is no campaign 'c1' in namespace default"):
+        engine._mark_cancelled("c1", "true")
+
+
+class _SilentCluster(BaseHTTPRequestHandler):
+    """Lists a node more each time, and says nothing to a watch, as a lost connection."""
+
+    def do_GET(self) -> None:
+        server = cast("_SilentServer", self.server)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        if "watch=" in self.path:
+            server.ended.wait()
+            return
+        items: list[object] = []
+        if "/nodes" in self.path:
+            items = [{"metadata": {"name": f"n{at}"}} for at in range(next(server.lists))]
+        answer = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": items}
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+class _SilentServer(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _SilentCluster)
+        self.lists = itertools.count()
+        self.ended = threading.Event()
+
+
+def test_a_watch_that_lost_its_connection_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _SilentServer() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        (tmp_path / "config").write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+            "contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
+            f"clusters: [{{name: a, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
+        )
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+        monkeypatch.setattr(watches, "QUIET_S", 0.3)
+        try:
+            with watches.Watches(Api("default"), "c1") as following:
+                seen = itertools.islice(following.facts(0.1), 200)
+                assert any(len(facts.nodes) >= 2 for facts in seen)
+        finally:
+            server.ended.set()
+            server.shutdown()
+            thread.join()
+
+
+def test_what_others_wrote_at_a_node_is_no_system_of_the_gate() -> None:
+    for text in ("[1]", "3", "no JSON", '"kernel"'):
+        assert _read_system(text) == {}
+    assert _read_system('{"kernel": 6}') == {"kernel": "6"}
 
 
 def test_a_tolerated_taint_is_no_hindrance() -> None:
@@ -440,7 +591,7 @@ def test_what_the_scheduler_counts_for_a_pod() -> None:
 def test_the_scheduler_in_few_words() -> None:
     text = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) didn't match " \
         "Pod's node affinity/selector. no new claims to deallocate"  # fmt: skip
-    assert scheduler_words(text).startswith("no room: had untolerated taint")
+    assert scheduler_words(text).startswith("the node had untolerated taint")
     assert scheduler_words("something else") == "something else"
 
 

@@ -233,6 +233,10 @@ def test_pairs_alone_are_told_by_the_documents_times() -> None:
         jobs.append(document(near, far, 1e9, next(numbers), start_s=start_s))
     found = measured_pairs(jobs).measurements
     assert [one.alone for one in found] == [False] * 24 + [True] * 12
+    # As jobs of many hosts that begin in one second may have.
+    one_id = jobs[0].job
+    same = measured_pairs([job.model_copy(update={"job": one_id}) for job in jobs])
+    assert [one.alone for one in same.measurements] == [one.alone for one in found]
 
 
 def test_a_far_host_has_the_name_of_its_node() -> None:

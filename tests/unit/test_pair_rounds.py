@@ -1,5 +1,6 @@
 """Which hosts meet in which round."""
 
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -58,6 +59,16 @@ def test_random_rounds_are_matchings_without_a_pair_in_common(
     are_matchings(found, nodes)
     assert set(links(found).values()) == {1}
     assert found == matchings(nodes, rounds, racks, seed), "the same seed, the same rounds"
+
+
+def test_ten_thousand_nodes_need_the_memory_of_the_rounds_asked_for() -> None:
+    nodes = named(10_000)
+    tracemalloc.start()
+    found = matchings(nodes, 8)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    are_matchings(found, nodes)
+    assert most < 50e6
 
 
 def test_another_seed_gives_other_rounds() -> None:

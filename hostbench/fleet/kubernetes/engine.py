@@ -100,8 +100,8 @@ class KubernetesEngine:
         return self._statuses(stored, facts_now(self._api, name))
 
     def watch(self, name: str) -> Iterator[NodeStatus]:
-        """See Engine. Whoever watches also does what is due: begins further nodes, sets and removes
-        taints, makes a Job that is missing."""
+        """See Engine. Each client that watches also does what is due: begins further nodes, sets
+        and removes taints, makes a Job that is missing."""
         stored = self._stored(name)
         shown: dict[str, NodeStatus] = {}
         progress = Progress(self._api, stored.campaign, stored.options)
@@ -239,9 +239,12 @@ class KubernetesEngine:
 
     def _mark_cancelled(self, name: str, value: str | None) -> None:
         patch = {"metadata": {"annotations": {CANCELLED_ANNOTATION: value}}}
-        self._api.call(
-            lambda client: client.patch(ConfigMap, name, patch, patch_type=PatchType.MERGE)
-        )
+        try:
+            self._api.call(
+                lambda client: client.patch(ConfigMap, name, patch, patch_type=PatchType.MERGE)
+            )
+        except ApiError:  # Another client removed it meanwhile.
+            raise self._unknown(name) from None
 
     def _delete_jobs(self, names: Iterable[str]) -> None:
         self._api.each(
@@ -266,7 +269,7 @@ class _Stored:
         self.cancelled = CANCELLED_ANNOTATION in notes
 
     def refuse_other(self, campaign: Campaign) -> None:
-        """Raise UsageError if the campaign was asked for in another way."""
+        """Raise UsageError if the campaign has other options."""
         if self.campaign != campaign:
             raise UsageError(
                 f"campaign {campaign.name} was begun with other options; go on with hostbench "

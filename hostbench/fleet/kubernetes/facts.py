@@ -189,11 +189,20 @@ def scheduler_words(message: str) -> str:
     _, _, reasons = message.partition("nodes are available: ")
     reasons = reasons.partition(" preemption: ")[0]
     own = [
-        re.sub(r"^\d+ (node\(s\) )?", "", reason)
+        reason
         for reason in reasons.rstrip(". ").split(", ")
         if reason and "affinity/selector" not in reason and "NodeAffinity" not in reason
     ]
-    return f"no room: {', '.join(own)}" if own else message
+    return ", ".join(map(_of_one_node, own)) or message
+
+
+def _of_one_node(reason: str) -> str:
+    """Return `the node was unschedulable` for `1 node(s) were unschedulable`, and `no room:
+    Insufficient cpu` for `1 Insufficient cpu`."""
+    text = re.sub(r"^\d+ ", "", reason)
+    if text.startswith("node(s) "):
+        return f"the node {text.removeprefix('node(s) ').replace('were ', 'was ', 1)}"
+    return f"no room: {text}"
 
 
 def event_facts(event: Event, campaign: str) -> EventFacts | None:
@@ -206,7 +215,7 @@ def event_facts(event: Event, campaign: str) -> EventFacts | None:
     if _ECHO.match(text) or event.reason in _CONDITIONS:
         return None
     if event.reason == "FailedScheduling":
-        text = scheduler_words(text)
+        return EventFacts(job=job, text=scheduler_words(text))
     return EventFacts(job=job, text=f"{event.reason}: {text}" if event.reason else text)
 
 

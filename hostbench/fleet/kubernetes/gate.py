@@ -73,7 +73,7 @@ def qualification(status: NodeStatus, host: FleetHost | None) -> Qualification:
         return Qualification("Unknown", "NotMeasured", f"{reason}{detail}")
     measured_s = submitted_unix_s(result.job)
     where = f"campaign {result.member.campaign}, job {result.job}"
-    code = ExitCode(result.exit_code)
+    code = result.exit_code
     if code is not ExitCode.OK:
         reason = "".join(part.capitalize() for part in code.name.split("_"))
         return Qualification("False", reason, f"{code.meaning}: {where}", measured_s)
@@ -202,4 +202,6 @@ def _read_system(text: str) -> dict[str, str]:
         found = json.loads(text)
     except ValueError:
         return {}
-    return {str(name): str(value) for name, value in found.items()} if found else {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): str(value) for name, value in found.items()}

@@ -16,8 +16,8 @@ from lightkube.models.coordination_v1 import LeaseSpec
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.coordination_v1 import Lease
 
-from hostbench.base.errors import HostbenchError
-from hostbench.base.interrupt import Interrupt
+from hostbench.base.errors import HostbenchError, ResourceError
+from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.fleet.kubernetes.api import Api
 from hostbench.fleet.kubernetes.objects import NODE_ANNOTATION, labels, node_hash
 
@@ -30,12 +30,12 @@ LOOK_S = 5.0
 
 @contextlib.contextmanager
 def held_lease(
-    campaign: str, node: str, interrupt: Interrupt, say: Callable[[str], None] = lambda _text: None
+    campaign: str, node: str, interrupt: Interrupt, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Hold the node's lease within the context; wait for it as long as the pod may live.
 
     Raise HostbenchError without the rights, or Interrupted. A holder that cannot renew its lease is
-    interrupted, as another one may have it then.
+    interrupted, as another one may have it then, and gets a ResourceError.
     """
     lease = _NodeLease(campaign, node)
     lease.take(interrupt, say)
@@ -44,6 +44,13 @@ def held_lease(
     renewal.start()
     try:
         yield
+    except Interrupted:
+        if lease.lost:
+            raise ResourceError(
+                f"the Lease of node {node} could not be renewed, so another campaign may have the "
+                "node; hostbench fleet retry measures it again"
+            ) from None
+        raise
     finally:
         ended.set()
         renewal.join()
@@ -56,7 +63,7 @@ class _NodeLease:
         self._holder = f"{campaign}/{socket.gethostname()}/{secrets.token_hex(4)}"
         self._name = f"hostbench-{node_hash(node)}"
         self._campaign, self._node = campaign, node
-        self._lost = False
+        self.lost = False
 
     def take(self, interrupt: Interrupt, say: Callable[[str], None]) -> None:
         """Take the lease as soon as it is free."""
@@ -87,7 +94,7 @@ class _NodeLease:
         return None
 
     def _replaced(self, held: Lease | None) -> bool:
-        """Write the lease over one that was seen; whether nobody else was faster."""
+        """Write the lease over one that was seen; return False if another pod was faster."""
         version = held.metadata.resourceVersion if held is not None and held.metadata else None
         try:
             self._api.call(lambda client: client.replace(self._lease(version)))
@@ -116,10 +123,11 @@ class _NodeLease:
         """Renew the lease until the event; interrupt the run when that fails for too long."""
         renewed_s = time.monotonic()
         while not ended.wait(RENEW_S):
+            began_s = time.monotonic()
             if self._renew():
-                renewed_s = time.monotonic()
-            elif self._lost or time.monotonic() - renewed_s > LEASE_S - RENEW_S:
-                self._lost = True
+                renewed_s = began_s
+            elif self.lost or time.monotonic() - renewed_s > LEASE_S - RENEW_S:
+                self.lost = True
                 interrupt.trip()
                 return
 
@@ -127,7 +135,7 @@ class _NodeLease:
         try:
             held = self._api.client.get(Lease, self._name)
             if held.spec is None or held.spec.holderIdentity != self._holder:
-                self._lost = True
+                self.lost = True
                 return False
             assert held.metadata is not None
             self._api.client.replace(self._lease(held.metadata.resourceVersion))
@@ -137,6 +145,6 @@ class _NodeLease:
 
     def release(self) -> None:
         """Delete the lease, unless it was lost."""
-        if not self._lost:
+        if not self.lost:
             with contextlib.suppress(ApiError, HostbenchError):
                 self._api.call(lambda client: client.delete(Lease, self._name))

@@ -7,7 +7,6 @@ means nothing, and a client that was killed is continued by any other.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from lightkube.models.batch_v1 import JobSpec
 from lightkube.models.core_v1 import (
@@ -38,7 +37,7 @@ from lightkube.resources.core_v1 import ConfigMap
 from pydantic import TypeAdapter
 
 from hostbench.fleet.campaign import Campaign, Exclusive
-from hostbench.fleet.node import CAMPAIGN
+from hostbench.fleet.node import CAMPAIGN, LockName
 
 PREFIX = "hostbench.dev"
 # On every object of a campaign; also the taint of a node that it has for itself.
@@ -61,7 +60,6 @@ TERMINATION_MESSAGE = "/dev/termination-log"
 # A document of many cases, twice: as it grows and as it is stored.
 RESULTS_SIZE = "1Gi"
 
-LockName = Literal["host", "lease"]
 # CPU and memory that other work on a node leaves unused are ours anyway: no limit, and a request so
 # small that every node has it.
 LITTLE = {"cpu": "100m", "memory": "256Mi"}
@@ -129,7 +127,7 @@ def labels(campaign: str) -> dict[str, str]:
 
 
 def config_map(campaign: Campaign, options: PodOptions) -> ConfigMap:
-    """Return the ConfigMap that keeps what a campaign was asked for."""
+    """Return the ConfigMap that keeps a campaign and its options."""
     return ConfigMap(
         metadata=ObjectMeta(name=campaign.name, labels=labels(campaign.name)),
         data={

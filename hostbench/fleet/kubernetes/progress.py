@@ -15,10 +15,11 @@ from hostbench.fleet.kubernetes.nodes import free_resources
 from hostbench.fleet.kubernetes.objects import (
     PodOptions,
     campaign_taint,
+    job_name,
     node_job,
     result_patch,
 )
-from hostbench.fleet.kubernetes.states import jobs_by_node, statuses
+from hostbench.fleet.kubernetes.states import jobs_by_node, node_hindrances, statuses
 from hostbench.fleet.kubernetes.taints import add_taint, remove_taint
 from hostbench.fleet.node import DIGEST
 
@@ -44,8 +45,9 @@ class Progress:
         # Those that the watches have shown may be deleted by somebody, and are then made again.
         self._made.difference_update(job.node for job in facts.jobs.values())
         self.make(facts, [node for node, one in states.items() if one.state is NodeState.WAITING])
-        jobs = {node: several[0] for node, several in jobs_by_node(facts.jobs.values()).items()}
-        self._begin(jobs, states)
+        attempts = jobs_by_node(facts.jobs.values())
+        jobs = {node: attempts[node][0] for node in states if node in attempts}
+        self._begin(facts, jobs, states)
         self._keep(jobs, states)
         if self._campaign.exclusive is Exclusive.TAINT:
             self._taint(facts, jobs, states)
@@ -71,9 +73,16 @@ class Progress:
 
         self._api.each(due, make_one)
         self._made.update(due)
+        # A Job that somebody deleted has its name again, and nothing was done for the new one.
+        names = {job_name(self._campaign.name, node, attempt) for node, attempt in due.items()}
+        self._begun -= names
+        self._kept -= names
 
-    def _begin(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
-        """Begin the next Jobs while fewer than `at_most` run. With a queue, Kueue does it."""
+    def _begin(
+        self, facts: Facts, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]
+    ) -> None:
+        """Begin the next Jobs while fewer than `at_most` run. With a queue, Kueue does it. Nodes
+        that take no pods now come last: each would hold a turn for its whole time limit."""
         if self._campaign.at_most is None or self._options.queue is not None:
             return
         open_jobs = [
@@ -82,6 +91,7 @@ class Progress:
             if node in jobs and not states[node].state.ended and not jobs[node].ended
         ]
         waiting = [job for job in open_jobs if job.suspended and job.name not in self._begun]
+        waiting.sort(key=lambda job: any(node_hindrances(facts.nodes[job.node], self._options)))
         room = self._campaign.at_most - (len(open_jobs) - len(waiting))
         due = [job.name for job in waiting[: max(0, room)]]
         self._api.each(due, lambda client, name: _patch(client, Job, name, _BEGIN))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
 from hostbench.fleet.kubernetes.facts import Facts, JobFacts, NodeFacts, PodFacts
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, PodOptions, toleration
+from hostbench.results.ids import is_job_id
 
 CANCELLED = "cancelled"
 # Why a Job failed that took longer than it may.
@@ -34,7 +35,7 @@ def pods_by_job(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
     for pod in pods:
         found.setdefault(pod.job, []).append(pod)
     for several in found.values():
-        # An engine may start a Job's pod twice. The first document counts, whoever looks.
+        # An engine may start a Job's pod twice. The first document counts, for every client.
         several.sort(key=lambda pod: (*_document_first(pod), pod.name))
     return found
 
@@ -69,12 +70,19 @@ class _States:
         return NodeStatus(node, state, reason)
 
     def _digest(self, job: JobFacts) -> Digest | None:
-        if job.result is not None:
-            return job.result
-        for pod in self._pods.get(job.name, ()):
-            if isinstance(pod.result, Digest):
-                return pod.result
+        results = (job.result, *(pod.result for pod in self._pods.get(job.name, ())))
+        for result in results:
+            if isinstance(result, Digest) and self._is_of(result, job.node):
+                return result
         return None
+
+    def _is_of(self, result: Digest, node: str) -> bool:
+        """Whether a pod reports for its own node: what it writes is not trusted, and names files of
+        the client."""
+        member = result.member
+        return (member.campaign, member.node) == (self._campaign.name, node) and is_job_id(
+            result.job
+        )
 
     def _of(self, job: JobFacts) -> tuple[NodeState, str | None]:
         pod = next(iter(self._pods.get(job.name, ())), None)
@@ -121,7 +129,10 @@ class _States:
             for taint in node.taints
             if taint.key == CAMPAIGN_LABEL and taint.value != self._campaign.name
         )
-        yield from node_hindrances(node, self._options)
+        hindrances = list(node_hindrances(node, self._options))
+        yield from hindrances
+        if hindrances:
+            return  # The scheduler says the same in other words.
         if pod is None:
             if (warning := self._facts.warnings.get(job.name)) is not None:
                 yield warning.text

@@ -1,7 +1,7 @@
 """Taints of nodes.
 
 A patch replaces all taints of a node. So they are read, changed and put back, on condition that
-nobody else changed the node meanwhile.
+no other client changed the node meanwhile.
 """
 
 from collections.abc import Callable, Sequence

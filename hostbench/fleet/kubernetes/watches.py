@@ -30,8 +30,10 @@ from hostbench.fleet.kubernetes.facts import (
 )
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL
 
-# The server ends a watch after so long; one that lost its connection unnoticed lasts no longer.
+# The server ends a watch after so long.
 WATCH_S = 300
+# A watch without a change for longer may have lost its connection unnoticed: it begins again.
+QUIET_S = WATCH_S + 30.0
 # Changes come in bursts, and a status is made of all of them.
 BURST_S = 0.2
 Kind = Literal["nodes", "jobs", "pods", "warnings"]
@@ -71,7 +73,7 @@ class Change:
         """Bring the facts up to date."""
         store: dict[str, Any] = getattr(facts, self.kind)
         if self.everything is not None:
-            if self.kind != "warnings":  # They expire, and what they said remains true.
+            if self.kind != "warnings":  # They expire, and their texts remain true.
                 store.clear()
             store.update(self.everything)
         elif self.known is not None:
@@ -184,6 +186,8 @@ class Watches:
                 self._changes.put(Change(one.kind, everything=known))
                 patience.reset()
                 await self._changes_after(client, one, found.resourceVersion)
+            except TimeoutError:
+                continue
             except httpx2.HTTPError as error:
                 gone = status_of(error) == HTTPStatus.GONE
                 await asyncio.sleep(
@@ -194,8 +198,10 @@ class Watches:
         watch = client.watch(
             one.resource, resource_version=version, server_timeout=WATCH_S, **one.selectors
         )
-        async for event, item in watch:
-            known = one.facts(item)
-            if known is not None:
-                gone = event == "DELETED"
-                self._changes.put(Change(one.kind, known[0], None if gone else known[1]))
+        async with asyncio.timeout(QUIET_S) as limit:
+            async for event, item in watch:
+                limit.reschedule(self._loop.time() + QUIET_S)
+                known = one.facts(item)
+                if known is not None:
+                    gone = event == "DELETED"
+                    self._changes.put(Change(one.kind, known[0], None if gone else known[1]))
