@@ -118,7 +118,7 @@ build/fuzz/net-control: $(FUZZ_FILES) $(wildcard services/net/*/*.[ch] harness/*
 # ---- set-up ----
 # Both scripts find out by themselves, in a few milliseconds, that there is nothing to do.
 
-ifneq ($(filter lint test test-all e2e soak chaos fuzz fuzz-api format docs lock,$(MAKECMDGOALS)),)
+ifneq ($(filter lint test test-all test-lanes test-clusters e2e soak chaos fuzz fuzz-api format docs lock,$(MAKECMDGOALS)),)
 GROUPS       := run develop
 REQUIREMENTS := dev
 else
@@ -205,8 +205,15 @@ collected: venv
 test: venv collected c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
 
-test-all: venv collected c-tests-release c-tests-asan $(VARIANTS:%=programs-%) ## test every build and every case too, in half an hour
-	@.venv/bin/pytest $(LANES) $(ARGS)
+test-all: test-lanes ## test every build, every case, Kubernetes and Slurm too, in half an hour
+	@.venv/bin/pytest -m engine $(ARGS)
+
+# Those of test-all that may run beside one another.
+test-lanes: venv collected c-tests-release c-tests-asan $(VARIANTS:%=programs-%)
+	@.venv/bin/pytest -m "not engine" $(LANES) $(ARGS)
+
+test-clusters: venv programs-release ## test campaigns on a real Kubernetes and Slurm alone
+	@.venv/bin/pytest -m engine $(ARGS)
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start
@@ -276,4 +283,4 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .SECONDARY:
 .PHONY: help collected run install peers env farhost key up down sbom images chart backup restore \
     program programs $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
-    test-all e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv
+    test-all test-lanes test-clusters e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

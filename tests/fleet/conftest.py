@@ -1,4 +1,4 @@
-"""A cluster for all tests of a lane, where it can be had."""
+"""A cluster for all tests, where it can be had."""
 
 import os
 from collections.abc import Iterator
@@ -11,15 +11,17 @@ from tests.fleet.cluster import Cluster
 from tests.fleet.real_node import RealNode
 from tests.fleet.simulated import simulate
 
-ENGINES = {"cluster", "real_cluster"}
+ENGINES = {"cluster", "real_cluster", "slurm"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave tests of engines to `make test-all`."""
+    """Leave tests of engines to `make test-clusters`, which starts each engine once: one in each
+    lane would keep the others waiting."""
     for item in items:
         if ENGINES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.exhaustive)
+            item.add_marker(pytest.mark.engine)
 
 
 def lack(reason: str) -> None:
