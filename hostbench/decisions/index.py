@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -155,6 +156,8 @@ class FigureIndex:
     def _take(self, job: str, stamp: str, document: Path) -> None:
         head = None
         with contextlib.suppress(UsageError):
+            if not stamp:
+                raise UsageError(f"{document} is no file")
             found = read_figures(document)
             head = found.model_copy(update={"cases": {}, "statuses": ()}).model_dump_json()
             self._connection.executemany(
@@ -233,11 +236,14 @@ def _reading(root: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _stamp(document: Path) -> str:
-    """Return a text that changes whenever the document does: a document is always replaced as a
-    whole."""
+    """Return a text that changes whenever the document does, since it is always replaced as a
+    whole; an empty one where there is no file."""
     try:
         status = document.stat()
     except OSError:
+        return ""
+    # A pipe, say, would keep its reader waiting for ever.
+    if not stat.S_ISREG(status.st_mode):
         return ""
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
 

@@ -23,6 +23,8 @@ OFF_LEAST_RATIO = 0.1
 def between_jobs(one: Measured, usual_half_width: float) -> BetweenJobs | None:
     """Return how the figure of a case that may be used varies between the earlier jobs and this
     one, or None: they are too few. `usual_half_width`: see ClassSpreads."""
+    if not one.values:
+        return None
     kind = FigureKind.UNDISTURBED if one.is_of_slices else FigureKind.DELIVERED
     values = [value for figure in one.earlier if (value := figure.value(kind)) is not None]
     values.append(statistics.median(one.values))
