@@ -27,7 +27,10 @@ NOWHERE = "http://127.0.0.1:1"
 JOB = "20261120T000000Z-quick-0000"
 # What a file promises to import; all of a package but what matches the pattern.
 IMPORTED = {
-    "cli": ("hostbench services", r"hostbench\.(service|web)\b|hostbench\.docs|services\.\w+\.app"),
+    "cli": (
+        "hostbench services",
+        r"hostbench\.(service|web|fleet\.kubernetes)\b|hostbench\.docs|services\.\w+\.app",
+    ),
     "service": ("hostbench.service hostbench.web services", r"services\.\w+\.report"),
     "orchestrator": (
         "orchestrator hostbench.course hostbench.page hostbench.report hostbench.web services",
@@ -61,6 +64,9 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], ExitCode], ...] = (
     ("baseline", ("list",), ExitCode.OK),
     ("ab", ("--workload=cpu.clock", "--a=threads=1", "--blocks=7"), ExitCode.USAGE),
     ("doctor", (), ExitCode.OK),
+    ("fleet", ("schedule", "a", "b"), ExitCode.OK),
+    # Kubernetes takes a package more.
+    ("fleet", ("list",), ExitCode.RESOURCE),
     ("submit", ("quick",), ExitCode.UNREACHABLE),
     ("jobs", (), ExitCode.UNREACHABLE),
     ("job", (JOB,), ExitCode.UNREACHABLE),
