@@ -60,6 +60,8 @@ def test_the_tables_are_those_of_the_raw_figures() -> None:
     assert [one.name for one in tables if f"<!-- table: {one.name} -->" not in page] == []
 
 
+@pytest.mark.exhaustive  # It compares 84 jobs in hundreds of ways: 90 s of CPU.
+@pytest.mark.timeout(900)
 def test_the_tables_of_decisions_are_those_of_the_measured_tests_and_jobs() -> None:
     measured_tests, jobs = DECISIONS / "settings.csv", DECISIONS / "jobs.csv"
     pages = settings.tables_of(measured_tests, jobs)
