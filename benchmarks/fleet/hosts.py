@@ -90,8 +90,8 @@ class Found:
 
 @dataclass
 class Mixed:
-    """Campaigns with two firmwares of which one costs so much: how many name a population with that
-    fact, and how many name any other one."""
+    """Campaigns with two firmwares, one of them slower: how many name a population with that fact,
+    and how many name any other one."""
 
     spread: float
     cost: float

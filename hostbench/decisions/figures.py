@@ -110,7 +110,7 @@ def _value(figure: Mapping[str, Any] | None) -> float | None:
 
 
 def machine_of(host: HostInventory) -> str:
-    """Return what tells a machine from others: two may have the same name."""
+    """Return what identifies a machine: two machines may have the same name."""
     return host.machine or host.hostname
 
 

@@ -117,8 +117,8 @@ def _cloned(machines: Mapping[str, set[str]], jobs: Sequence[JobFigures]) -> Ite
         if len(names) > 1 and machine not in nodes:
             some = ", ".join(sorted(names)[:NAMED])
             yield (
-                f"{len(names)} hosts have one machine id ({some}), as copies of one image do, and "
-                "are told apart by their names."
+                f"{len(names)} hosts have one machine id ({some}), as copies of one image do. "
+                "The report distinguishes them by their names."
             )
 
 

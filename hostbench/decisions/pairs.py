@@ -410,8 +410,8 @@ def _why_undecided(measurements: Sequence[Measurement], hosts: int, degrees: int
         )
     if not odd:
         return (
-            "the hosts are of two kinds, and only pairs of one of each were measured, so a slow "
-            "host cannot be told from fast partners; measure pairs of hosts of one kind, too"
+            "the hosts are of two kinds, and each measured pair has one host of either kind. So a "
+            "slow host looks like one with fast partners; also measure pairs within a kind"
         )
     return None
 

@@ -28,7 +28,7 @@ def job_statuses(
 
 
 def statuses_of(document: ResultDocument, check: HostCheck) -> tuple[SubsystemStatus, ...]:
-    """Return a status for each subsystem of which a case ran. `check`: of the document's host."""
+    """Return a status for each subsystem that ran a case. `check`: of the document's host."""
     return tuple(
         _status(document, line, [one for one in check.headlines if one.p is not None])
         for line in overview(document.cases)

@@ -1,8 +1,8 @@
 """What runs on each node of a campaign: `hostbench fleet measure`.
 
 It measures the campaign's suite as `hostbench run` does, under the lock of the host. The document
-states which campaign and node it belongs to. Then the node reports in two ways, both of which an
-engine can read when the process has ended:
+states which campaign and node it belongs to. Then the node reports in two ways. An engine can
+read both after the process has ended:
 
 - a *termination message*: the Digest as JSON, or, without a document, the reason in one line;
 - the document itself: in the results directory, which nodes may share, or as lines of a log.

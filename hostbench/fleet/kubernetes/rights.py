@@ -42,7 +42,7 @@ ROLE = (
     ),
     Rule(
         "cluster", "", "namespaces", ("get",),
-        "the UID of kube-system tells documents of two clusters apart",
+        "documents of two clusters differ in the UID of kube-system",
         names=("kube-system",),
     ),
     Rule(
@@ -62,7 +62,7 @@ ROLE = (
     ),
     Rule(
         "namespace", "", "configmaps", ("create", "get", "list", "patch", "delete"),
-        "what a campaign was asked for",
+        "what a campaign measures, and where",
     ),
     Rule(
         "namespace", "batch", "jobs",
