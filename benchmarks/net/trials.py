@@ -169,6 +169,8 @@ def _wait_for(way: Way, port: int, process: "subprocess.Popen[bytes]", *, udp: b
 
 # ---- iperf3 -------------------------------------------------------------------------------------
 
+IPERF3_LEAST = (3, 18)
+
 
 def iperf3(way: Way, placement: Placement, *options: str, seconds: float) -> dict[str, Any]:
     """Return the `end` object of iperf3's JSON output. The ramp is left out, as in our runs."""
@@ -201,9 +203,15 @@ def _pin_threads(process: int, cpus: str) -> None:
 
 
 def iperf3_version() -> str:
-    """Return the version as iperf3 prints it: "iperf 3.21 (cJSON 1.7.15)"."""
-    said = subprocess.check_output([tool("iperf3", "IPERF3"), "--version"], text=True)
-    return said.splitlines()[0]
+    """Return the version as iperf3 prints it: "iperf 3.21 (cJSON 1.7.15)". Refuse one that has no
+    thread a stream (3.16) or no --gsro (3.18)."""
+    file = tool("iperf3", "IPERF3")
+    version = subprocess.check_output([file, "--version"], text=True).splitlines()[0]
+    number = re.match(r"iperf (\d+)\.(\d+)", version)
+    if not number or (int(number[1]), int(number[2])) < IPERF3_LEAST:
+        least = ".".join(map(str, IPERF3_LEAST))
+        raise SystemExit(f"{file} is {version}: set IPERF3 to the file of {least} or newer")
+    return version
 
 
 # ---- sockperf -----------------------------------------------------------------------------------
