@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.fleet_commands import Follower
-    from hostbench.fleet.campaign import Campaign, Engine, NodeStatus
+    from hostbench.fleet.campaign import Campaign, Engine, NodeStatus, PostTo
 
 NODES_MOST = 100_000
 TIME_LIMIT_S_MOST = 30 * 86400.0
+# How long a node tries to post its document: longer than a thousand nodes take together.
+POST_S_MOST = 180.0
 
 fleet = typer.Typer(
     name="fleet",
@@ -85,6 +87,14 @@ def measure(
         bool,
         typer.Option("--document-to-log", help="Write the document to standard output, encoded."),
     ] = False,
+    post: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The orchestrator to post the document to."),
+    ] = None,
+    post_keys: Annotated[
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Holds its api_key and, for TLS, ca.crt."),
+    ] = None,
 ) -> None:
     """Measure this node for a campaign. Engines call it; its exit code is 0 with a document."""
     from hostbench.base.interrupt import Interrupt
@@ -113,8 +123,27 @@ def measure(
             else no_lease,
             message=termination_message,
             log=sys.stdout if document_to_log else None,
+            post=_poster(post, post_keys, interrupt),
         )
         measure_node(request, interrupt, progress)
+
+
+def _poster(
+    url: str | None, keys: Path | None, interrupt: "Interrupt"
+) -> "Callable[[bytes], object] | None":
+    """Return what posts a document, or None if none is to be posted. A wrong address or a missing
+    key is an error of the call, which keeps the measurement."""
+    if url is None or keys is None:
+        return None
+
+    def post(document: bytes) -> object:
+        from hostbench.client.api import Orchestrator
+        from hostbench.client.connection import connection_for_posts
+
+        with Orchestrator(connection_for_posts(url, keys)) as server:
+            return server.post(document, POST_S_MOST, interrupt.wait)
+
+    return post
 
 
 def _lease(
@@ -234,6 +263,20 @@ def run(
             metavar="PATH", help="Slurm: hostbench on the nodes, such as that of make install."
         ),
     ] = "hostbench",
+    post: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Nodes also post their documents to this orchestrator's API."
+        ),
+    ] = None,
+    post_keys: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What holds api_key and ca.crt for --post. Kubernetes: a Secret of the namespace; "
+            "Slurm: a directory that all nodes see.",
+        ),
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Start it, print its name and return.")
     ] = False,
@@ -293,6 +336,7 @@ def run(
             reservation=reservation,
             account=account,
             program=program,
+            post=_post_to(post, post_keys),
         ),
     )
     campaign = begin(runner, request)
@@ -301,6 +345,22 @@ def run(
         return
     follower = Follower(runner, campaign, None if no_documents else results_directory(results))
     _followed(follower, as_json=as_json)
+
+
+def _post_to(url: str | None, keys: str | None) -> "PostTo | None":
+    """Return where nodes post. Raise UsageError for half of it, or an address to which the key
+    would travel unencrypted."""
+    from hostbench.client.address import Address
+    from hostbench.fleet.campaign import PostTo
+
+    if url is None and keys is None:
+        return None
+    if url is None or not keys:
+        raise UsageError(
+            "--post and --post-keys belong together: give the address of the orchestrator and what "
+            "holds its key"
+        )
+    return PostTo(Address.parsed(url, "--post").url, keys)
 
 
 def _annotations(texts: list[str]) -> dict[str, str]:
@@ -326,7 +386,7 @@ def _followed(follower: "Follower", *, as_json: bool) -> None:
     follower.follow()
     statuses = [follower.statuses[node] for node in follower.campaign.nodes]
     _show(follower.campaign, statuses, as_json=as_json)
-    raise typer.Exit(exit_code(statuses, follower.uncollected))
+    raise typer.Exit(exit_code(statuses, follower.uncollected or follower.unposted))
 
 
 def _show(campaign: "Campaign", statuses: "list[NodeStatus]", *, as_json: bool) -> None:

@@ -87,13 +87,15 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
 @dataclass
 class Follower:
     """Shows a campaign on standard error as it goes, and collects documents. `root` None: they stay
-    where they are."""
+    where they are. `uncollected`, `unposted`: why a node's document is not here, or not at the
+    orchestrator that the campaign posts to."""
 
     engine: Engine
     campaign: Campaign
     root: Path | None
     statuses: dict[str, NodeStatus] = field(default_factory=dict)
     uncollected: dict[str, str] = field(default_factory=dict)
+    unposted: dict[str, str] = field(default_factory=dict)
     _reasons: set[str] = field(default_factory=set)
     _counted_s: float = 0.0
 
@@ -126,7 +128,10 @@ class Follower:
             self._say(f"{status.node}: {error.message}")
 
     def _tell(self, status: NodeStatus) -> None:
-        if status.state in {NodeState.FAILED, NodeState.MISSING}:
+        if status.result is not None and status.result.unposted is not None:
+            self.unposted[status.node] = status.result.unposted
+            self._say(f"{status.node}: its document is not posted: {status.result.unposted}")
+        elif status.state in {NodeState.FAILED, NodeState.MISSING}:
             self._say(f"{status.node}: {status.state}: {status.reason}")
         elif status.state is NodeState.WAITING and status.reason not in self._reasons:
             self._reasons.add(status.reason or "")
@@ -149,7 +154,7 @@ def counts_text(statuses: Iterable[NodeStatus]) -> str:
     return ", ".join(f"{counts[state]} {state}" for state in NodeState if counts[state])
 
 
-def exit_code(statuses: Sequence[NodeStatus], uncollected: object = None) -> ExitCode:
-    """Return 0 where every node was measured and its document is here."""
-    complete = all(status.state is NodeState.MEASURED for status in statuses) and not uncollected
+def exit_code(statuses: Sequence[NodeStatus], lacking: object = None) -> ExitCode:
+    """Return 0 where every node was measured and its document is where it should be."""
+    complete = all(status.state is NodeState.MEASURED for status in statuses) and not lacking
     return ExitCode.OK if complete else ExitCode.CASE_FAILED

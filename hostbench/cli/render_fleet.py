@@ -35,8 +35,11 @@ def show_status(campaign: Campaign, statuses: Sequence[NodeStatus], stream: Text
     )
     groups: dict[tuple[NodeState, str], list[str]] = {}
     for status in statuses:
-        if status.reason is not None:
-            groups.setdefault((status.state, status.reason), []).append(status.node)
+        reason = status.reason
+        if status.result is not None and status.result.unposted is not None:
+            reason = f"its document is not posted: {status.result.unposted}"
+        if reason is not None:
+            groups.setdefault((status.state, reason), []).append(status.node)
     if not groups:
         return
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)

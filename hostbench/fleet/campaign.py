@@ -65,13 +65,26 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Digest:
-    """What a node says of its document in a few words: they fit into a termination message."""
+    """What a node says of its document in a few words: they fit into a termination message.
+    `unposted`: why the document could not be posted to the orchestrator that the campaign names;
+    the engine has it all the same."""
 
     job: str
     digest: str
     exit_code: ExitCode
     verdicts: dict[Verdict, int]
     member: CampaignMember
+    unposted: str | None = None
+
+
+@dataclass(frozen=True)
+class PostTo:
+    """Where nodes post their documents: the address of an orchestrator's API, and what holds its
+    key. `keys`: on Kubernetes a Secret with `api_key` and `ca.crt`, on Slurm a directory with these
+    files that all nodes see. No key is ever in a command line."""
+
+    url: str
+    keys: str
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """The engines that campaigns run on: the one list of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from hostbench.base.errors import ResourceError, UsageError
-from hostbench.fleet.campaign import Engine
+from hostbench.fleet.campaign import Engine, PostTo
 from hostbench.fleet.node import EngineName, LockName
 
 
@@ -17,7 +17,7 @@ class EngineOptions:
     Kubernetes: `namespace`, `image`, `queue` (Kueue's), `priority` (a class), `lock`,
     `service_account`, `tolerate` (taints), `annotations` (of pods). Slurm: `shared`, a directory
     that all nodes see, `queue` (a partition), `priority` (a QOS), `reservation`, `account`, and
-    `program`, the command hostbench as nodes find it.
+    `program`, the command hostbench as nodes find it. Both: `post`, where nodes post documents.
     """
 
     namespace: str | None = None
@@ -32,6 +32,7 @@ class EngineOptions:
     reservation: str | None = None
     account: str | None = None
     program: str = "hostbench"
+    post: PostTo | None = None
 
 
 def engine(name: EngineName, options: EngineOptions) -> Engine:
@@ -60,6 +61,7 @@ def _kubernetes(options: EngineOptions) -> Engine:
         service_account=options.service_account,
         tolerate=options.tolerate,
         annotations=options.annotations,
+        post=options.post,
     )
     return KubernetesEngine(options.namespace, pods)
 
@@ -78,6 +80,8 @@ def _slurm(options: EngineOptions) -> Engine:
         reservation=options.reservation,
         account=options.account,
         qos=options.priority,
+        # The jobs have another working directory.
+        post=options.post and replace(options.post, keys=str(Path(options.post.keys).absolute())),
     )
     return SlurmEngine(options.shared, jobs)
 

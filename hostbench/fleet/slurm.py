@@ -41,7 +41,15 @@ from hostbench.base.errors import (
     shown,
 )
 from hostbench.base.units import plural
-from hostbench.fleet.campaign import NAME, Campaign, Digest, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.campaign import (
+    NAME,
+    Campaign,
+    Digest,
+    Exclusive,
+    NodeState,
+    NodeStatus,
+    PostTo,
+)
 from hostbench.fleet.node import CAMPAIGN, read_campaign, read_message
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import ResultsStore, write_whole
@@ -97,7 +105,7 @@ class SlurmOptions:
     """How the jobs of a campaign are submitted; None: as the cluster does without the option.
 
     `program` is the command `hostbench` as nodes find it, such as the one of `make install` in a
-    directory that they share.
+    directory that they share. `post`: where documents are posted.
     """
 
     program: str = "hostbench"
@@ -105,6 +113,7 @@ class SlurmOptions:
     reservation: str | None = None
     account: str | None = None
     qos: str | None = None
+    post: PostTo | None = None
 
     @property
     def arguments(self) -> list[str]:
@@ -384,7 +393,7 @@ class SlurmEngine:
             f"--chdir={path}",
             f"--output={path}/logs/%j.log",
             "--open-mode=append",
-            stdin=_script(path, options.program),
+            stdin=_script(path, options.program, options.post),
             inherited=self._held,
         )
         return output.strip().partition(";")[0]
@@ -625,15 +634,17 @@ def _submission(number: int, nodes: tuple[str, ...]) -> Submission:
     return Submission(number, secrets.token_hex(4), nodes)
 
 
-def _script(directory: Path, program: str) -> str:
+def _script(directory: Path, program: str, post: PostTo | None) -> str:
     """Return the batch script. `exec`: hostbench itself gets Slurm's signals."""
+    given = () if post is None else ("--post", post.url, "--post-keys", post.keys)
+    posting = f" \\\n    {shlex.join(given)}" if given else ""
     return f"""#!/bin/sh
 # A node of the hostbench campaign {directory.name}.
 node=${{SLURMD_NODENAME:?}}
 cd {shlex.quote(str(directory))} && mkdir -p "nodes/$node" || exit
 exec {shlex.quote(program)} fleet measure --engine slurm --node "$node" --lock host \\
     --campaign-file {CAMPAIGN_FILE} --results "nodes/$node" \\
-    --termination-message "nodes/$node/{MESSAGE_FILE}"
+    --termination-message "nodes/$node/{MESSAGE_FILE}"{posting}
 """
 
 

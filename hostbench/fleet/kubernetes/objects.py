@@ -26,6 +26,7 @@ from lightkube.models.core_v1 import (
     PodTemplateSpec,
     ResourceRequirements,
     SeccompProfile,
+    SecretVolumeSource,
     SecurityContext,
     Toleration,
     Volume,
@@ -36,7 +37,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import ConfigMap
 from pydantic import TypeAdapter
 
-from hostbench.fleet.campaign import Campaign, Exclusive
+from hostbench.fleet.campaign import Campaign, Exclusive, PostTo
 from hostbench.fleet.node import CAMPAIGN, LockName
 
 PREFIX = "hostbench.dev"
@@ -54,7 +55,7 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 CAMPAIGN_KEY, OPTIONS_KEY = "campaign.json", "kubernetes.json"
 CONTAINER = "hostbench"
 CAMPAIGN_DIRECTORY, RESULTS_DIRECTORY = "/etc/hostbench", "/results"
-HOST_LOCK_DIRECTORY = "/run/lock"
+HOST_LOCK_DIRECTORY, POST_KEYS_DIRECTORY = "/run/lock", "/run/secrets/hostbench"
 LABEL_CHARACTERS_MOST = 63
 TERMINATION_MESSAGE = "/dev/termination-log"
 # A document of many cases, twice: as it grows and as it is stored.
@@ -72,7 +73,7 @@ class PodOptions:
 
     `queue`: Kueue's LocalQueue, which then decides when a node is measured. `tolerate`: further
     taints that the pods accept, each `key`, `key=value` or with `:effect`. `annotations`: further
-    ones of the pods, such as those that keep sidecars out.
+    ones of the pods, such as those that keep sidecars out. `post`: where documents are posted.
     """
 
     image: str
@@ -82,6 +83,7 @@ class PodOptions:
     service_account: str | None = None
     tolerate: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
+    post: PostTo | None = None
 
 
 OPTIONS: TypeAdapter[PodOptions] = TypeAdapter(PodOptions)
@@ -179,7 +181,7 @@ def node_job(
 def _pod(
     campaign: Campaign, options: PodOptions, node: str, resources: Mapping[str, str]
 ) -> PodSpec:
-    volumes, mounts = _volumes(campaign.name, options.lock)
+    volumes, mounts = _volumes(campaign.name, options)
     shared = campaign.exclusive is Exclusive.NONE
     wanted = {**resources, **LITTLE} if shared else dict(resources)
     # Devices have no request without a limit.
@@ -209,6 +211,7 @@ def _pod(
                     f"--lock={options.lock}",
                     f"--termination-message={TERMINATION_MESSAGE}",
                     "--document-to-log",
+                    *_post_arguments(options.post),
                 ],
                 env=[EnvVar(name="HOSTBENCH_RESULTS", value=RESULTS_DIRECTORY)],
                 resources=ResourceRequirements(requests=wanted, limits=limits),
@@ -256,7 +259,11 @@ def toleration(text: str) -> Toleration:
     )
 
 
-def _volumes(campaign: str, lock: LockName) -> tuple[list[Volume], list[VolumeMount]]:
+def _post_arguments(post: PostTo | None) -> list[str]:
+    return [] if post is None else [f"--post={post.url}", f"--post-keys={POST_KEYS_DIRECTORY}"]
+
+
+def _volumes(campaign: str, options: PodOptions) -> tuple[list[Volume], list[VolumeMount]]:
     volumes = [
         Volume(
             name="campaign",
@@ -273,7 +280,12 @@ def _volumes(campaign: str, lock: LockName) -> tuple[list[Volume], list[VolumeMo
         VolumeMount(name="tmp", mountPath="/tmp"),  # noqa: S108 # the pod's own
         VolumeMount(name="scratch", mountPath="/var/tmp"),  # noqa: S108 # the pod's own
     ]
-    if lock == "host":
+    if options.post is not None:
+        # Without the Secret the node measures all the same, and reports why it did not post.
+        secret = SecretVolumeSource(secretName=options.post.keys, optional=True)
+        volumes.append(Volume(name="post-keys", secret=secret))
+        mounts.append(VolumeMount(name="post-keys", mountPath=POST_KEYS_DIRECTORY, readOnly=True))
+    if options.lock == "host":
         path = HostPathVolumeSource(path=HOST_LOCK_DIRECTORY, type="Directory")
         volumes.append(Volume(name="lock", hostPath=path))
         mounts.append(VolumeMount(name="lock", mountPath=HOST_LOCK_DIRECTORY))
