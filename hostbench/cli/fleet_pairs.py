@@ -2,7 +2,6 @@
 import what takes time to import."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +17,7 @@ from hostbench.cli.options import (
     refuse_both,
     whole_number,
 )
+from hostbench.cli.pages import Page, check_page, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 network = typer.Typer()
 
 ROUNDS, NODES_MOST, SEED_MOST = 8, 10_000, 10**9
-HTML, PAGE, EXAMPLE = "--html", "the page", "pairs.html"
+EXAMPLE = "pairs.html"
 
 Rack = Annotated[
     list[str] | None,
@@ -142,9 +142,7 @@ def pairs(
         list[str] | None,
         typer.Option(metavar="NAME", help="Only jobs of this campaign. May be repeated."),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
-    ] = None,
+    html: Page = None,
     results: Results = None,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -157,15 +155,15 @@ def pairs(
     from hostbench.decisions.documents import documents_of
     from hostbench.decisions.pair_documents import matrix_of
     from hostbench.results.ids import results_directory
-    from hostbench.results.output import check_output
 
     refuse_both(as_json, as_csv)
-    if html is not None:
-        check_output(HTML, PAGE, html, EXAMPLE)
+    check_page(html, EXAMPLE)
     given = documents_of(documents, results_directory(results))
     matrix = matrix_of(_of_campaigns(given, campaign or ()), rack or (), case)
     if html is not None:
-        _write_page(matrix, html)
+        from hostbench.page.pairs import pairs_report
+
+        write_page(html, pairs_report(matrix))
     if as_json:
         typer.echo(matrix.model_dump_json(indent=1))
     elif as_csv:
@@ -193,14 +191,6 @@ def _of_campaigns(
                 f"{known}"
             )
     return [one for one in documents if one.member is not None and one.member.campaign in campaigns]
-
-
-def _write_page(matrix: "PairMatrix", target: Path) -> None:
-    from hostbench.page.pairs import pairs_report
-    from hostbench.report.html import html as page_of
-    from hostbench.results.output import write_output
-
-    write_output(HTML, PAGE, target, page_of(pairs_report(matrix)).encode())
 
 
 def _exit_code(matrix: "PairMatrix") -> ExitCode:

@@ -11,7 +11,7 @@ from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import Require
 from hostbench.cli.options import EPILOG, Csv, Json, Results
-from hostbench.cli.pages import OfSuite
+from hostbench.cli.pages import OfSuite, Page, check_page, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 reports = typer.Typer()
 
-HTML, PAGE = "--html", "the page"
 EXAMPLE = "fleet.html"
 
 
@@ -35,9 +34,7 @@ def report(
             "such as '2026*-quick-*'.",
         ),
     ],
-    html: Annotated[
-        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
-    ] = None,
+    html: Page = None,
     require: Annotated[
         Require,
         typer.Option(
@@ -71,19 +68,16 @@ def report(
     """
     from hostbench.decisions.fleet import checked_fleet
     from hostbench.decisions.fleet_words import fleet_sentences
-    from hostbench.results.output import check_output, write_output
 
     if as_json + as_csv + as_markdown > 1:
         raise UsageError("give one of --json, --csv and --markdown")
-    if html is not None:
-        check_output(HTML, PAGE, html, EXAMPLE)
+    check_page(html, EXAMPLE)
     wanted = () if nodes is None else _node_names(nodes)
     found = checked_fleet(_jobs(documents, campaign, suite, results), time.time(), wanted)
     if html is not None:
         from hostbench.page.fleet import fleet_report
-        from hostbench.report.html import html as page_of
 
-        write_output(HTML, PAGE, html, page_of(fleet_report(found)).encode())
+        write_page(html, fleet_report(found))
     if as_json:
         typer.echo(found.model_dump_json(indent=1))
     elif as_csv:
