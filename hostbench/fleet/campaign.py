@@ -14,20 +14,13 @@ from typing import Protocol
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
+from hostbench.model.campaign import Exclusive as Exclusive
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import Suite
 from hostbench.model.summary import Verdict
 
 # A label's value in Kubernetes has at most 63 characters; a node's name and a suffix are added.
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
-
-
-class Exclusive(StrEnum):
-    """How other work is kept away from a node while it is measured."""
-
-    TAINT = "taint"
-    REQUESTS = "requests"
-    NONE = "none"
 
 
 class NodeState(StrEnum):
@@ -140,11 +133,12 @@ def new_name(suite: Suite) -> str:
     return f"{suite.name[:11].rstrip('-').lower()}-{now}-{secrets.token_hex(2)}"
 
 
-def checked_name(name: str) -> str:
+def checked_name(name: str, option: str) -> str:
     """Return a name that the user gave. Raise UsageError if an engine would refuse it."""
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"--name {shown(name)}: a campaign's name begins with a letter and has at most 30 "
-            "small letters, digits and hyphens"
+            f"{option} {shown(name)} is no name of a campaign: a name begins with a letter and has "
+            "at most 30 small letters, digits and hyphens, the last one no hyphen; hostbench fleet "
+            "list shows those that there are"
         )
     return name

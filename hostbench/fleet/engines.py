@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hostbench.base.errors import ResourceError, UsageError
 from hostbench.fleet.campaign import Engine
-from hostbench.fleet.node import EngineName, LockName
+from hostbench.model.campaign import EngineName, LockName
 
 
 @dataclass(frozen=True)
