@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hostbench.base.errors import UsageError, did_you_mean, shown
+from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import (
     EPILOG,
@@ -17,14 +17,13 @@ from hostbench.cli.options import (
     refuse_both,
     whole_number,
 )
-from hostbench.cli.pages import Page, check_page, write_page
+from hostbench.cli.pages import OfCampaigns, Page, check_page, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hostbench.decisions.pair_rounds import Round
     from hostbench.model.pairs import PairMatrix
-    from hostbench.model.result import ResultDocument
 
 network = typer.Typer()
 
@@ -138,10 +137,7 @@ def pairs(
             metavar="TITLE", help="Which case. Default: the bandwidth that most of the jobs have."
         ),
     ] = None,
-    campaign: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only jobs of this campaign. May be repeated."),
-    ] = None,
+    campaign: OfCampaigns = None,
     html: Page = None,
     results: Results = None,
     as_json: Json = False,
@@ -153,13 +149,14 @@ def pairs(
     code 0: none is slow. 20: one is slow. 21: suspect, or too little was measured.
     """
     from hostbench.decisions.documents import documents_of
+    from hostbench.decisions.members import of_campaigns
     from hostbench.decisions.pair_documents import matrix_of
     from hostbench.results.ids import results_directory
 
     refuse_both(as_json, as_csv)
     check_page(html, EXAMPLE)
     given = documents_of(documents, results_directory(results))
-    matrix = matrix_of(_of_campaigns(given, campaign or ()), rack or (), case)
+    matrix = matrix_of(of_campaigns(given, campaign or ()), rack or (), case)
     if html is not None:
         from hostbench.page.pairs import pairs_report
 
@@ -175,22 +172,6 @@ def pairs(
 
         show_pairs(matrix, sys.stdout)
     raise typer.Exit(_exit_code(matrix))
-
-
-def _of_campaigns(
-    documents: "Sequence[ResultDocument]", campaigns: "Sequence[str]"
-) -> "Sequence[ResultDocument]":
-    if not campaigns:
-        return documents
-    there = {one.member.campaign for one in documents if one.member is not None}
-    for name in campaigns:
-        if name not in there:
-            known = f"they are of {', '.join(sorted(there))}" if there else "they are of none"
-            raise UsageError(
-                f"--campaign {shown(name)}: no document is of it; {did_you_mean(name, there)}"
-                f"{known}"
-            )
-    return [one for one in documents if one.member is not None and one.member.campaign in campaigns]
 
 
 def _exit_code(matrix: "PairMatrix") -> ExitCode:

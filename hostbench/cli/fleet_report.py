@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hostbench.base.errors import UsageError, shown
+from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import Require
 from hostbench.cli.options import EPILOG, Csv, Json, Results
-from hostbench.cli.pages import OfSuite, Page, check_page, write_page
+from hostbench.cli.pages import OfCampaigns, OfSuite, Page, check_page, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,9 +43,7 @@ def report(
             "and no node is missing."
         ),
     ] = Require.DECIDED,
-    campaign: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only jobs of this campaign.")
-    ] = None,
+    campaign: OfCampaigns = None,
     suite: OfSuite = None,
     nodes: Annotated[
         Path | None,
@@ -73,7 +71,7 @@ def report(
         raise UsageError("give one of --json, --csv and --markdown")
     check_page(html, EXAMPLE)
     wanted = () if nodes is None else _node_names(nodes)
-    found = checked_fleet(_jobs(documents, campaign, suite, results), time.time(), wanted)
+    found = checked_fleet(_jobs(documents, campaign or (), suite, results), time.time(), wanted)
     if html is not None:
         from hostbench.page.fleet import fleet_report
 
@@ -119,25 +117,17 @@ def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
 
 
 def _jobs(
-    documents: "Sequence[str]", campaign: str | None, suite: str | None, results: Path | None
-) -> "list[JobFigures]":
+    documents: "Sequence[str]", campaigns: "Sequence[str]", suite: str | None, results: Path | None
+) -> "Sequence[JobFigures]":
     from hostbench.decisions.index import FigureIndex
+    from hostbench.decisions.members import of_campaigns
     from hostbench.decisions.sets import JobFilter, jobs_of
     from hostbench.results.ids import results_directory
 
     wanted = JobFilter(suite=suite)
     with FigureIndex(results_directory(results)) as index:
         found = [job for one in documents for job in jobs_of(one, index, wanted)]
-    if campaign is None:
-        return found
-    own = [job for job in found if job.member is not None and job.member.campaign == campaign]
-    if not own:
-        there = sorted({job.member.campaign for job in found if job.member is not None})
-        raise UsageError(
-            f"--campaign {shown(campaign)}: none of {len(found)} documents is of it; "
-            + (f"they are of {', '.join(there)}" if there else "they are of no campaign")
-        )
-    return own
+    return of_campaigns(found, campaigns)
 
 
 def _node_names(path: Path) -> tuple[str, ...]:

@@ -20,6 +20,10 @@ HTML, PAGE = "--html", "the page"
 Page = Annotated[Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")]
 OfHost = Annotated[str | None, typer.Option("--host", help="Only jobs of this host.")]
 OfSuite = Annotated[str | None, typer.Option("--suite", help="Only jobs of this suite.")]
+OfCampaigns = Annotated[
+    list[str] | None,
+    typer.Option("--campaign", metavar="NAME", help="Only jobs of this campaign. May be repeated."),
+]
 Since = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Only jobs from then on: 2026-11-20, or 3d ago."),

@@ -165,3 +165,18 @@ def test_bad_options_are_refused_before_anything_is_called(
         run("run", "quick", *arguments)
     assert words in refusal.value.message
     assert engine.kept == {}
+
+
+@pytest.mark.parametrize("command", ["status", "results", "retry", "cancel", "clean", "qualify"])
+def test_a_name_that_cannot_be_one_is_refused_before_an_engine_is_called(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def called(_options: EngineOptions) -> RememberedEngine:
+        raise AssertionError
+
+    monkeypatch.setattr(engines, "ENGINES", {"kubernetes": called, "slurm": called})
+    for name in ("A_B", "../shared", "1st", "ends-", "a" * 31, ""):
+        with pytest.raises(UsageError) as refusal:
+            run(command, name)
+        assert f"NAME {name!r} is no name of a campaign" in refusal.value.message
+        assert "at most 30" in refusal.value.message
