@@ -65,7 +65,8 @@ def _kubernetes(options: EngineOptions) -> Engine:
 
 
 def _slurm(options: EngineOptions) -> Engine:
-    from hostbench.fleet.slurm import SlurmEngine, SlurmOptions
+    from hostbench.fleet.slurm.engine import SlurmEngine
+    from hostbench.fleet.slurm.scripts import SlurmOptions
 
     if options.shared is None:
         raise UsageError(
