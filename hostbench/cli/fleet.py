@@ -30,7 +30,7 @@ from hostbench.cli.options import (
 from hostbench.model.campaign import EngineName, Exclusive, LockName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from hostbench.base.interrupt import Interrupt
@@ -116,6 +116,7 @@ def _lease(
 
 @fleet.command(epilog=EPILOG)
 def run(
+    context: typer.Context,
     suite: SuiteName = None,
     scale: Scale = None,
     workload: Workload = None,
@@ -219,6 +220,20 @@ def run(
         checked_name(name, "--name")
     if queue is not None and at_most is not None and engine == "kubernetes":
         raise UsageError("--at-most and --queue are both given; the queue decides: leave out one")
+    options = EngineOptions(
+        namespace=namespace,
+        image=image,
+        queue=queue,
+        priority=priority,
+        lock=lock,
+        service_account=service_account,
+        tolerate=tuple(tolerate or ()),
+        annotations=_annotations(annotation or []),
+        shared=shared,
+        reservation=reservation,
+        account=account,
+        program=program,
+    )
     request = CampaignRequest(
         suite=RunRequest(
             suite=suite,
@@ -234,30 +249,26 @@ def run(
         at_most=None if at_most is None else whole_number("--at-most", at_most, 1, NODES_MOST),
         exclusive=exclusive,
         time_limit_s=_time_limit_s(time_limit),
+        options=options,
+        given=frozenset(_given(context)),
     )
-    runner = found(
-        engine,
-        EngineOptions(
-            namespace=namespace,
-            image=image,
-            queue=queue,
-            priority=priority,
-            lock=lock,
-            service_account=service_account,
-            tolerate=tuple(tolerate or ()),
-            annotations=_annotations(annotation or []),
-            shared=shared,
-            reservation=reservation,
-            account=account,
-            program=program,
-        ),
-    )
+    runner = found(engine, options)
     campaign = begin(runner, request)
     if detach:
         typer.echo(campaign.name)
         return
     follower = Follower(runner, campaign, None if no_documents else results_directory(results))
     _followed(follower, as_json=as_json)
+
+
+def _given(context: typer.Context) -> "Iterator[str]":
+    """Yield the options on the command line, by their names in CampaignRequest and EngineOptions;
+    those of the environment and defaults are no wish to change a campaign."""
+    other = {"time_limit": "time_limit_s", "annotation": "annotations"}
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            yield other.get(name, name)
 
 
 def _annotations(texts: list[str]) -> dict[str, str]:

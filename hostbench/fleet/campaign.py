@@ -6,7 +6,7 @@ killed at any moment, and the next one goes on from what the engine says.
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -100,6 +100,11 @@ class Engine(Protocol):
 
     def campaign(self, name: str) -> Campaign:
         """Return the request of a campaign. Raise UsageError if there is none of that name."""
+        ...
+
+    def begun_with(self, name: str) -> Mapping[str, object]:
+        """Return the options of this engine that a campaign was begun with, by their names in
+        EngineOptions."""
         ...
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:

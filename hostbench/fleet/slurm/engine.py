@@ -7,7 +7,7 @@ cannot begin, so a node that is down would keep all others waiting.
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,6 +81,17 @@ class SlurmEngine:
         """Return what a campaign was asked for. Raise UsageError if there is none of that name, or
         if it is of another cluster."""
         return self._opened(name)[1]
+
+    def begun_with(self, name: str) -> Mapping[str, object]:
+        """Return how the jobs of a campaign are submitted, by the names in EngineOptions."""
+        options = self._opened(name)[0].options()
+        return {
+            "queue": options.partition,
+            "priority": options.qos,
+            "reservation": options.reservation,
+            "account": options.account,
+            "program": options.program,
+        }
 
     def _opened(self, name: str) -> tuple[CampaignDirectory, Campaign]:
         directory = CampaignDirectory(self._shared / name)
