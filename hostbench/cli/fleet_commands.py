@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from hostbench.fleet.campaign import (
     new_name,
 )
 from hostbench.fleet.collect import collect
+from hostbench.fleet.engines import EngineOptions
 from hostbench.judge.peer import shown_text
 
 # How often people see how far a campaign is; each end without a document, and each new reason for
@@ -31,8 +32,11 @@ COUNTS_S = 5.0
 
 @dataclass(frozen=True)
 class CampaignRequest:
-    """The options of `hostbench fleet run` that say what to measure and where; None: as in the
-    campaign of that name, else the default."""
+    """The options of `hostbench fleet run` that say what to measure, where and how.
+
+    `given`: the options on the command line, by their names here and in EngineOptions. A campaign
+    of that name that there is must have been begun with the same ones.
+    """
 
     suite: RunRequest
     name: str | None
@@ -40,6 +44,8 @@ class CampaignRequest:
     at_most: int | None
     exclusive: Exclusive
     time_limit_s: float
+    options: EngineOptions
+    given: frozenset[str]
 
     @property
     def names_what(self) -> bool:
@@ -80,8 +86,33 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
             f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
             "to go on with it, or choose another --name"
         )
-    # Its nodes are those of its start: a selector may match others since.
+    begun_with = {**engine.begun_with(name), **vars(campaign)}
+    wanted = {**vars(request.options), **vars(request)}
+    for option in sorted(request.given & begun_with.keys() - {"suite", "name", "nodes"}):
+        if wanted[option] != begun_with[option]:
+            raise UsageError(
+                f"campaign {name} was begun {_option_words(option, begun_with[option])}, not "
+                f"{_option_words(option, wanted[option])}; leave the option out to go on with the "
+                "campaign, or choose another --name"
+            )
+    if "nodes" in request.given:
+        # A selector may match others since, and a node may be gone.
+        sys.stderr.write(
+            f"campaign {name} keeps the nodes that it began with; --nodes counts for a new one\n"
+        )
     return campaign
+
+
+def _option_words(option: str, value: object) -> str:
+    """Return an option with its value for people: `with --at-most 2`, or `without --queue`."""
+    name = f"--{option.removesuffix('_s').replace('_', '-')}"
+    if isinstance(value, Mapping):
+        name, value = "--annotation", [f"{key}={text}" for key, text in value.items()]
+    if value is None or value in ((), []):
+        return f"without {name}"
+    if isinstance(value, tuple | list):
+        return f"with {' '.join(f'{name} {text}' for text in value)}"
+    return f"with {name} {value:g}" if isinstance(value, float) else f"with {name} {value}"
 
 
 @dataclass

@@ -2,12 +2,11 @@
 import what takes time to import."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hostbench.base.errors import UsageError, did_you_mean, shown
+from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import (
     EPILOG,
@@ -18,18 +17,18 @@ from hostbench.cli.options import (
     refuse_both,
     whole_number,
 )
+from hostbench.cli.pages import OfCampaigns, Page, check_page, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hostbench.decisions.pair_rounds import Round
     from hostbench.model.pairs import PairMatrix
-    from hostbench.model.result import ResultDocument
 
 network = typer.Typer()
 
 ROUNDS, NODES_MOST, SEED_MOST = 8, 10_000, 10**9
-HTML, PAGE, EXAMPLE = "--html", "the page", "pairs.html"
+EXAMPLE = "pairs.html"
 
 Rack = Annotated[
     list[str] | None,
@@ -138,13 +137,8 @@ def pairs(
             metavar="TITLE", help="Which case. Default: the bandwidth that most of the jobs have."
         ),
     ] = None,
-    campaign: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only jobs of this campaign. May be repeated."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
-    ] = None,
+    campaign: OfCampaigns = None,
+    html: Page = None,
     results: Results = None,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -155,17 +149,18 @@ def pairs(
     code 0: none is slow. 20: one is slow. 21: suspect, or too little was measured.
     """
     from hostbench.decisions.documents import documents_of
+    from hostbench.decisions.members import of_campaigns
     from hostbench.decisions.pair_documents import matrix_of
     from hostbench.results.ids import results_directory
-    from hostbench.results.output import check_output
 
     refuse_both(as_json, as_csv)
-    if html is not None:
-        check_output(HTML, PAGE, html, EXAMPLE)
+    check_page(html, EXAMPLE)
     given = documents_of(documents, results_directory(results))
-    matrix = matrix_of(_of_campaigns(given, campaign or ()), rack or (), case)
+    matrix = matrix_of(of_campaigns(given, campaign or ()), rack or (), case)
     if html is not None:
-        _write_page(matrix, html)
+        from hostbench.page.pairs import pairs_report
+
+        write_page(html, pairs_report(matrix))
     if as_json:
         typer.echo(matrix.model_dump_json(indent=1))
     elif as_csv:
@@ -177,30 +172,6 @@ def pairs(
 
         show_pairs(matrix, sys.stdout)
     raise typer.Exit(_exit_code(matrix))
-
-
-def _of_campaigns(
-    documents: "Sequence[ResultDocument]", campaigns: "Sequence[str]"
-) -> "Sequence[ResultDocument]":
-    if not campaigns:
-        return documents
-    there = {one.member.campaign for one in documents if one.member is not None}
-    for name in campaigns:
-        if name not in there:
-            known = f"they are of {', '.join(sorted(there))}" if there else "they are of none"
-            raise UsageError(
-                f"--campaign {shown(name)}: no document is of it; {did_you_mean(name, there)}"
-                f"{known}"
-            )
-    return [one for one in documents if one.member is not None and one.member.campaign in campaigns]
-
-
-def _write_page(matrix: "PairMatrix", target: Path) -> None:
-    from hostbench.page.pairs import pairs_report
-    from hostbench.report.html import html as page_of
-    from hostbench.results.output import write_output
-
-    write_output(HTML, PAGE, target, page_of(pairs_report(matrix)).encode())
 
 
 def _exit_code(matrix: "PairMatrix") -> ExitCode:

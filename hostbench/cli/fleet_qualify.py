@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench.base.errors import ResourceError, UsageError, shown
+from hostbench.cli.fleet_options import OptionalName
 from hostbench.cli.options import EPILOG, Json, Namespace, print_json, seconds
 
 if TYPE_CHECKING:
@@ -23,14 +24,7 @@ DAYS_MOST = 3650.0
 
 @qualifying.command(epilog=EPILOG)
 def qualify(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="A campaign that fleet list shows. Without one: the nodes that were qualified and "
-            "have to be measured again, for their system has changed.",
-        ),
-    ] = None,
+    name: OptionalName = None,
     report: Annotated[
         Path | None,
         typer.Option(

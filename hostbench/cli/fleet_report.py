@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hostbench.base.errors import UsageError, shown
+from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import Require
 from hostbench.cli.options import EPILOG, Csv, Json, Results
-from hostbench.cli.pages import OfSuite
+from hostbench.cli.pages import OfCampaigns, OfSuite, Page, check_page, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 reports = typer.Typer()
 
-HTML, PAGE = "--html", "the page"
 EXAMPLE = "fleet.html"
 
 
@@ -35,9 +34,7 @@ def report(
             "such as '2026*-quick-*'.",
         ),
     ],
-    html: Annotated[
-        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
-    ] = None,
+    html: Page = None,
     require: Annotated[
         Require,
         typer.Option(
@@ -46,9 +43,7 @@ def report(
             "and no node is missing."
         ),
     ] = Require.DECIDED,
-    campaign: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only jobs of this campaign.")
-    ] = None,
+    campaign: OfCampaigns = None,
     suite: OfSuite = None,
     nodes: Annotated[
         Path | None,
@@ -71,19 +66,16 @@ def report(
     """
     from hostbench.decisions.fleet import checked_fleet
     from hostbench.decisions.fleet_words import fleet_sentences
-    from hostbench.results.output import check_output, write_output
 
     if as_json + as_csv + as_markdown > 1:
         raise UsageError("give one of --json, --csv and --markdown")
-    if html is not None:
-        check_output(HTML, PAGE, html, EXAMPLE)
+    check_page(html, EXAMPLE)
     wanted = () if nodes is None else _node_names(nodes)
-    found = checked_fleet(_jobs(documents, campaign, suite, results), time.time(), wanted)
+    found = checked_fleet(_jobs(documents, campaign or (), suite, results), time.time(), wanted)
     if html is not None:
         from hostbench.page.fleet import fleet_report
-        from hostbench.report.html import html as page_of
 
-        write_output(HTML, PAGE, html, page_of(fleet_report(found)).encode())
+        write_page(html, fleet_report(found))
     if as_json:
         typer.echo(found.model_dump_json(indent=1))
     elif as_csv:
@@ -125,25 +117,17 @@ def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
 
 
 def _jobs(
-    documents: "Sequence[str]", campaign: str | None, suite: str | None, results: Path | None
-) -> "list[JobFigures]":
+    documents: "Sequence[str]", campaigns: "Sequence[str]", suite: str | None, results: Path | None
+) -> "Sequence[JobFigures]":
     from hostbench.decisions.index import FigureIndex
+    from hostbench.decisions.members import of_campaigns
     from hostbench.decisions.sets import JobFilter, jobs_of
     from hostbench.results.ids import results_directory
 
     wanted = JobFilter(suite=suite)
     with FigureIndex(results_directory(results)) as index:
         found = [job for one in documents for job in jobs_of(one, index, wanted)]
-    if campaign is None:
-        return found
-    own = [job for job in found if job.member is not None and job.member.campaign == campaign]
-    if not own:
-        there = sorted({job.member.campaign for job in found if job.member is not None})
-        raise UsageError(
-            f"--campaign {shown(campaign)}: none of {len(found)} documents is of it; "
-            + (f"they are of {', '.join(there)}" if there else "they are of no campaign")
-        )
-    return own
+    return of_campaigns(found, campaigns)
 
 
 def _node_names(path: Path) -> tuple[str, ...]:

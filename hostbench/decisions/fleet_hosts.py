@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hostbench.base.errors import UsageError, shown
-from hostbench.base.units import duration, plural
+from hostbench.base.errors import UsageError
+from hostbench.base.units import duration, plural, some_of
+from hostbench.decisions.members import refuse_clusters, refuse_several
 from hostbench.decisions.method import method_change
 from hostbench.model.baseline import HostKey
 from hostbench.model.decision import CaseFigure, JobFigures
@@ -60,9 +61,8 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     UsageError for jobs that cannot be judged together."""
     own = {job.digest or f"{job.host} {job.job}": job for job in jobs}
     ordered = sorted(own.values(), key=lambda job: (job.created_unix_s, job.job))
-    clusters = [job.member.cluster for job in ordered if job.member is not None]
-    _refuse_several("clusters", "--campaign", clusters)
-    _refuse_several("suites", "--suite", [job.suite for job in ordered])
+    refuse_clusters(ordered)
+    refuse_several("suites", "--suite", [job.suite for job in ordered])
     machines: dict[str, set[str]] = {}
     for job in ordered:
         machines.setdefault(job.machine, set()).add(job.host)
@@ -92,16 +92,6 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     return sorted(found, key=lambda one: one.name), notes
 
 
-def _refuse_several(what: str, option: str, names: Sequence[str]) -> None:
-    counts = Counter(names)
-    if len(counts) > 1:
-        named = ", ".join(f"{shown(name)} ({n} documents)" for name, n in counts.most_common(NAMED))
-        raise UsageError(
-            f"the documents are of {len(counts)} {what}, {named}: hosts are compared with others "
-            f"of one; choose with {option}, or give the documents of one"
-        )
-
-
 def _with_own_names(hosts: list[Host]) -> list[Host]:
     """Add the beginning of the machine's hash to names that several hosts have."""
     counts = Counter(host.name for host in hosts)
@@ -115,10 +105,9 @@ def _cloned(machines: Mapping[str, set[str]], jobs: Sequence[JobFigures]) -> Ite
     nodes = {job.machine for job in jobs if job.member is not None}
     for machine, names in machines.items():
         if len(names) > 1 and machine not in nodes:
-            some = ", ".join(sorted(names)[:NAMED])
             yield (
-                f"{len(names)} hosts have one machine id ({some}), as copies of one image do. "
-                "The report distinguishes them by their names."
+                f"{len(names)} hosts have one machine id ({some_of(sorted(names), NAMED)}), as "
+                "copies of one image do. The report distinguishes them by their names."
             )
 
 
@@ -129,12 +118,10 @@ def _from_the_future(hosts: Sequence[Host], now_s: float) -> Iterator[str]:
         if (by := max(job.created_unix_s for job in host.jobs) - now_s) > AHEAD_S
     }
     if ahead:
-        some = ", ".join(list(ahead)[:NAMED])
-        more = f" and {len(ahead) - NAMED} others" if len(ahead) > NAMED else ""
         yield (
             f"{plural(len(ahead), 'host')} began in the future by this clock, by up to "
-            f"{duration(max(ahead.values()))}: {some}{more}. Their figures count; set their clocks "
-            "(or this one)."
+            f"{duration(max(ahead.values()))}: {some_of(list(ahead), NAMED)}. Their figures count; "
+            "set their clocks (or this one)."
         )
 
 

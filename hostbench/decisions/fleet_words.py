@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hostbench.base.units import bound, human, percent, plural
+from hostbench.base.units import bound, human, percent, plural, some_of
 from hostbench.decisions.host_words import TOLERANCE
 from hostbench.decisions.words import relative
 from hostbench.model.baseline import HOSTS_LEAST, HostWord
@@ -216,5 +216,4 @@ def missing_sentences(fleet: FleetCheck) -> Iterator[str]:
 
 def named(names: tuple[str, ...], most: int = NAMED) -> str:
     """Return the first names, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return some_of(names, most)

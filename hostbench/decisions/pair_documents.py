@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
-from hostbench.base.units import plural
+from hostbench.base.units import plural, some_of
+from hostbench.decisions.members import refuse_clusters
 from hostbench.decisions.pairs import Measurement, pair_matrix
 from hostbench.model.pairs import PairMatrix
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
@@ -58,7 +59,7 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
     A document counts once. Two jobs of the same two hosts are two measurements of their link.
     Raise UsageError if no document is of two hosts, or if they are of two clusters.
     """
-    _check_clusters(documents)
+    refuse_clusters(documents)
     pairs = [one for one in documents if one.far_host is not None]
     if not pairs:
         raise UsageError(
@@ -142,17 +143,6 @@ def _nodes_like(name: str, nodes: Sequence[str], label: str, missing: bool) -> I
         )
 
 
-def _check_clusters(documents: Sequence[ResultDocument]) -> None:
-    """Raise UsageError for documents of two clusters."""
-    members = {one.member.cluster: one.member for one in documents if one.member is not None}
-    if len(members) > 1:
-        first, second, *_ = members.values()
-        raise UsageError(
-            f"the documents are of two clusters, {first.cluster} (campaign {first.campaign}) and "
-            f"{second.cluster} (campaign {second.campaign}); give those of one cluster"
-        )
-
-
 def _chosen_case(pairs: Sequence[ResultDocument], title: str | None) -> CaseResult:
     """Return a case of the documents: the one of this title, or the one to judge by default."""
     known: dict[str, CaseResult] = {}
@@ -169,9 +159,8 @@ def _chosen_case(pairs: Sequence[ResultDocument], title: str | None) -> CaseResu
             return found[0]
         titles = sorted({one.title for one in (found or known.values())})
         several = "is several cases" if found else "is no case of these documents"
-        more = f" and {len(titles) - CASES_NAMED} more" if len(titles) > CASES_NAMED else ""
         raise UsageError(
-            f"--case {shown(title)} {several}; there are {', '.join(titles[:CASES_NAMED])}{more}"
+            f"--case {shown(title)} {several}; there are {some_of(titles, CASES_NAMED)}"
         )
     if not known:
         raise UsageError(

@@ -1,13 +1,13 @@
 """The engines that campaigns run on: the one list of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 from hostbench.base.errors import ResourceError, UsageError
 from hostbench.fleet.campaign import Engine, PostTo
-from hostbench.fleet.node import EngineName, LockName
+from hostbench.model.campaign import EngineName, LockName
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def _kubernetes(options: EngineOptions) -> Engine:
 
 
 def _slurm(options: EngineOptions) -> Engine:
-    from hostbench.fleet.slurm import SlurmEngine, SlurmOptions
+    from hostbench.fleet.slurm.engine import SlurmEngine
+    from hostbench.fleet.slurm.scripts import SlurmOptions
 
     if options.shared is None:
         raise UsageError(
@@ -80,8 +81,7 @@ def _slurm(options: EngineOptions) -> Engine:
         reservation=options.reservation,
         account=options.account,
         qos=options.priority,
-        # The jobs have another working directory.
-        post=options.post and replace(options.post, keys=str(Path(options.post.keys).absolute())),
+        post=options.post,
     )
     return SlurmEngine(options.shared, jobs)
 

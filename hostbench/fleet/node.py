@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,6 +26,7 @@ from hostbench.base.errors import HostbenchError, ResourceError, UsageError, sho
 from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import plural
 from hostbench.fleet.campaign import Campaign, Digest
+from hostbench.model.campaign import EngineName, LockName
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.results.document import job_exit_code
 from hostbench.results.sealed import read_document
@@ -43,9 +44,6 @@ UNPOSTED_CHARACTERS_MOST = 500
 WAITING_RATIO = 0.9
 BEGIN = "-----BEGIN HOSTBENCH DOCUMENT-----"
 END = "-----END HOSTBENCH DOCUMENT-----"
-
-EngineName = Literal["kubernetes", "slurm"]
-LockName = Literal["host", "lease"]
 
 
 def no_lease(_interrupt: Interrupt) -> AbstractContextManager[object]:

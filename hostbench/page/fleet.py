@@ -20,6 +20,7 @@ from hostbench.decisions.history_words import day
 from hostbench.decisions.words import DASH
 from hostbench.model.baseline import HOSTS_LEAST, FigureCheck, HostWord
 from hostbench.model.fleet import FleetCheck, FleetFigure, FleetHost
+from hostbench.page.decision import decision_page, plain_table, sentence
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -27,14 +28,11 @@ from hostbench.report.content import (
     Bullets,
     Chart,
     Column,
-    Facts,
     Fold,
     HostsChart,
     HostsRow,
-    Notice,
     Paragraph,
     Report,
-    RowGroup,
     Section,
     Strong,
     Table,
@@ -60,15 +58,14 @@ def fleet_report(fleet: FleetCheck) -> Report:
     name = " and ".join(fleet.campaigns) or f"{fleet.suite} on {len(fleet.hosts):,} hosts"
     apart = [one for one in fleet.populations if one.beside is not None]
     notices = [population_words(one, fleet.populations[one.beside or 0]) for one in apart]
-    return Report(
-        title=name,
-        subtitle="",
-        answer=(_answer(fleet),),
-        facts=Facts(tuple(_facts(fleet))),
-        tally=tuple((word, len(found)) for word in HostWord if (found := fleet.of(word))),
-        notices=tuple(Notice(text) for text in (*notices, *fleet.notes)),
-        sections=tuple(_sections(fleet)),
-        kind="hostbench fleet",
+    return decision_page(
+        "fleet report",
+        name,
+        _answer(fleet),
+        _sections(fleet),
+        facts=_facts(fleet),
+        counts=((word, len(fleet.of(word))) for word in HostWord),
+        notices=(*notices, *fleet.notes),
     )
 
 
@@ -84,7 +81,7 @@ def _answer(fleet: FleetCheck) -> Answer:
         what, _, how = off_words(worst).partition(", ")
         more = f" And {plural(len(host.off) - 1, 'more figure')}." if len(host.off) > 1 else ""
         facts = f" It differs in {facts_words(host.facts)}." if host.facts else ""
-        items.append((f"{host.host}: {what}.", f"{how[0].upper()}{how[1:]}.{more}{facts}"))
+        items.append((f"{host.host}: {what}.", f"{sentence(how)}.{more}{facts}"))
     return Answer(QUESTION, fleet_headline(fleet), _KINDS[fleet.word], tuple(items))
 
 
@@ -162,10 +159,8 @@ def _hosts_table(caption: str, hosts: Sequence[FleetHost]) -> Table:
         Column("chance", figures=True),
         Column("differs in"),
     )
-    return Table(
-        caption,
-        columns,
-        (RowGroup(None, tuple(_host_row(host) for host in hosts[:HOSTS_SHOWN] if host.off)),),
+    return plain_table(
+        caption, columns, (_host_row(host) for host in hosts[:HOSTS_SHOWN] if host.off)
     )
 
 
@@ -207,10 +202,10 @@ def _populations(fleet: FleetCheck) -> Table:
         beside = DASH if one.beside is None else str(one.beside + 1)
         rows.append((str(number), str(one.hosts), one.key.words, facts, beside, differs))
     columns = ("number", "hosts", "model", "only these have", "beside", "differs in")
-    return Table(
+    return plain_table(
         "Each is judged by itself",
-        tuple(Column(title, figures=title == "hosts") for title in columns),
-        (RowGroup(None, tuple(rows)),),
+        [Column(title, figures=title == "hosts") for title in columns],
+        rows,
     )
 
 
@@ -279,10 +274,10 @@ def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
     if not rows:
         return ()
     columns = ("what", "by", "cases", "on hosts", "which", "such as")
-    table = Table(
+    table = plain_table(
         "Cases without a figure that may be used",
-        tuple(Column(title, figures=title in ("cases", "on hosts")) for title in columns),
-        (RowGroup(None, rows),),
+        [Column(title, figures=title in ("cases", "on hosts")) for title in columns],
+        rows,
     )
     more = len(groups) - HOSTS_SHOWN
     rest = (Paragraph(f"{plural(more, 'more row')}: hostbench fleet report --csv has all."),)

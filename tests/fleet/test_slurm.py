@@ -20,7 +20,9 @@ from hostbench.base.errors import HostbenchError, ResourceError, UnreachableErro
 from hostbench.base.interrupt import Interrupt
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.node import DIGEST, digest_of
-from hostbench.fleet.slurm import UNSUBMITTED, SlurmEngine, SlurmOptions
+from hostbench.fleet.slurm.engine import SlurmEngine
+from hostbench.fleet.slurm.scripts import SlurmOptions
+from hostbench.fleet.slurm.states import UNSUBMITTED
 from hostbench.host.lock import host_lock
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import SuiteCase

@@ -435,6 +435,7 @@ def test_nodes_without_a_document_are_missing(
         (("{empty}",), "holds no job with a document"),
         (("{empty}/no.json",), "there is no "),
         (("{root}", "--campaign", "other"), "is of it; they are of qualify"),
+        (("{root}", "--campaign=qualify", "--campaign=qualfy"), "did you mean 'qualify'?"),
         (("{root}", "--suite", "other"), "leave none of them"),
         (("{root}", "--markdown", "--csv"), "give one of --json, --csv and --markdown"),
         (("{root}", "--html", "{empty}"), "is a directory"),

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,8 @@ class RememberedEngine:
         self.kept: dict[str, Campaign] = {}
         self.documents_of: dict[str, ResultDocument] = {}
         self.ends: dict[str, NodeStatus] = {}
+        self.options = EngineOptions()
+        self.options_of: dict[str, EngineOptions] = {}
 
     def cluster(self) -> str:
         return "uid"
@@ -34,6 +36,7 @@ class RememberedEngine:
         return tuple((expression or "n1,n2").split(","))
 
     def start(self, campaign: Campaign) -> None:
+        self.options_of.setdefault(campaign.name, self.options)
         self.kept.setdefault(campaign.name, campaign)
         for node in campaign.nodes:
             document = member_document(campaign, node)
@@ -47,6 +50,9 @@ class RememberedEngine:
 
     def campaign(self, name: str) -> Campaign:
         return self.kept[name]
+
+    def begun_with(self, name: str) -> Mapping[str, object]:
+        return vars(self.options_of[name])
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
         return tuple(self.ends[node] for node in self.kept[name].nodes)
@@ -82,7 +88,8 @@ def digest_of(document: ResultDocument) -> Digest:
 def engine(monkeypatch: pytest.MonkeyPatch) -> RememberedEngine:
     one = RememberedEngine()
 
-    def remembered(_options: EngineOptions) -> RememberedEngine:
+    def remembered(options: EngineOptions) -> RememberedEngine:
+        one.options = options
         return one
 
     monkeypatch.setattr(engines, "ENGINES", {"kubernetes": remembered})
@@ -124,7 +131,9 @@ def test_a_document_that_is_not_the_campaigns_is_refused(
     assert "n2: the document of n2 is of another campaign or cluster than c" in err
 
 
-def test_going_on_with_a_campaign_takes_what_it_was_asked_for(engine: RememberedEngine) -> None:
+def test_going_on_with_a_campaign_takes_what_it_was_asked_for(
+    engine: RememberedEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UsageError, match="there is no campaign c to go on with"):
         run("run", "--name=c")
     assert run("run", "quick", "--name=c", "--no-documents", "--at-most=1") == 0
@@ -135,6 +144,38 @@ def test_going_on_with_a_campaign_takes_what_it_was_asked_for(engine: Remembered
     # The cluster may have lost a node that the same selector matched before.
     assert run("run", "quick", "--name=c", "--nodes=n1", "--no-documents") == 0
     assert engine.kept["c"].nodes == ("n1", "n2")
+    assert "campaign c keeps the nodes that it began with" in capsys.readouterr().err
+
+
+def test_going_on_with_other_options_names_the_one_that_differs(
+    engine: RememberedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = (
+        "--at-most=1", "--time-limit=60", "--exclusive=taint", "--image=i:1", "--tolerate=a",
+        "--annotation=k=v", "--priority=high",
+    )  # fmt: skip
+    assert run("run", "quick", "--name=c", "--no-documents", *begun) == 0
+    kept = dict(engine.kept)
+    # The same ones, some of them, and what the environment says: nobody asked for a change.
+    monkeypatch.setenv("HOSTBENCH_IMAGE", "i:2")
+    for same in (begun, begun[:2], ()):
+        assert run("run", "quick", "--name=c", "--no-documents", *same) == 0
+    for option, words in {
+        "--at-most=2": "begun with --at-most 1, not with --at-most 2; leave the option out",
+        "--time-limit=61": "begun with --time-limit 60, not with --time-limit 61",
+        "--exclusive=none": "begun with --exclusive taint, not with --exclusive none",
+        "--image=i:2": "begun with --image i:1, not with --image i:2",
+        "--lock=host": "begun with --lock lease, not with --lock host",
+        "--tolerate=b": "begun with --tolerate a, not with --tolerate b",
+        "--annotation=k=w": "begun with --annotation k=v, not with --annotation k=w",
+        "--priority=low": "begun with --priority high, not with --priority low",
+        "--service-account=s": "begun without --service-account, not with --service-account s",
+    }.items():
+        with pytest.raises(UsageError) as refusal:
+            run("run", "--name=c", "--no-documents", option)
+        assert words in refusal.value.message
+        assert "choose another --name" in refusal.value.message
+    assert engine.kept == kept
 
 
 def test_a_node_without_a_document_is_exit_code_1_with_its_reason(
@@ -165,3 +206,18 @@ def test_bad_options_are_refused_before_anything_is_called(
         run("run", "quick", *arguments)
     assert words in refusal.value.message
     assert engine.kept == {}
+
+
+@pytest.mark.parametrize("command", ["status", "results", "retry", "cancel", "clean", "qualify"])
+def test_a_name_that_cannot_be_one_is_refused_before_an_engine_is_called(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def called(_options: EngineOptions) -> RememberedEngine:
+        raise AssertionError
+
+    monkeypatch.setattr(engines, "ENGINES", {"kubernetes": called, "slurm": called})
+    for name in ("A_B", "../shared", "1st", "ends-", "a" * 31, ""):
+        with pytest.raises(UsageError) as refusal:
+            run(command, name)
+        assert f"NAME {name!r} is no name of a campaign" in refusal.value.message
+        assert "at most 30" in refusal.value.message

@@ -1,7 +1,7 @@
 """The engine on Kubernetes: one Job a node, all of a campaign's state in its objects."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lightkube import ApiError
 from lightkube.resources.batch_v1 import Job
@@ -93,6 +93,10 @@ class KubernetesEngine:
     def campaign(self, name: str) -> Campaign:
         """See Engine."""
         return self._stored(name).campaign
+
+    def begun_with(self, name: str) -> Mapping[str, object]:
+        """See Engine."""
+        return vars(self._stored(name).options)
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
         """See Engine."""

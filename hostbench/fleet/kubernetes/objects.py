@@ -38,7 +38,8 @@ from lightkube.resources.core_v1 import ConfigMap
 from pydantic import TypeAdapter
 
 from hostbench.fleet.campaign import Campaign, Exclusive, PostTo
-from hostbench.fleet.node import CAMPAIGN, LockName
+from hostbench.fleet.node import CAMPAIGN
+from hostbench.model.campaign import LockName
 
 PREFIX = "hostbench.dev"
 # On every object of a campaign; also the taint of a node that it has for itself.
