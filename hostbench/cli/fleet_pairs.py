@@ -17,7 +17,7 @@ from hostbench.cli.options import (
     refuse_both,
     whole_number,
 )
-from hostbench.cli.pages import OfCampaigns, Page, check_page, write_page
+from hostbench.cli.pages import OfCampaigns, Page, check_page, jobs_named, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -148,15 +148,12 @@ def pairs(
     A document counts once; two jobs of the same two hosts are two measurements of their link. Exit
     code 0: none is slow. 20: one is slow. 21: suspect, or too little was measured.
     """
-    from hostbench.decisions.documents import documents_of
-    from hostbench.decisions.members import of_campaigns
     from hostbench.decisions.pair_documents import matrix_of
-    from hostbench.results.ids import results_directory
 
     refuse_both(as_json, as_csv)
     check_page(html, EXAMPLE)
-    given = documents_of(documents, results_directory(results))
-    matrix = matrix_of(of_campaigns(given, campaign or ()), rack or (), case)
+    jobs, refused = jobs_named(documents, None, campaign, results)
+    matrix = matrix_of(jobs, rack or (), case, refused)
     if html is not None:
         from hostbench.page.pairs import pairs_report
 
@@ -171,10 +168,11 @@ def pairs(
         from hostbench.cli.render_pairs import show_pairs
 
         show_pairs(matrix, sys.stdout)
-    raise typer.Exit(_exit_code(matrix))
+    raise typer.Exit(pairs_exit_code(matrix))
 
 
-def _exit_code(matrix: "PairMatrix") -> ExitCode:
+def pairs_exit_code(matrix: "PairMatrix") -> ExitCode:
+    """Return 20 if anything is slow, 21 if anything is suspect or unknown, else 0."""
     from hostbench.model.pairs import PairWord
 
     words = {one.word for one in (*matrix.hosts, *matrix.uplinks)}

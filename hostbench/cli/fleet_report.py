@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hostbench.base.errors import UsageError
+from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import Require
+from hostbench.cli.fleet_pairs import Rack, pairs_exit_code
 from hostbench.cli.options import EPILOG, Csv, Json, Results
-from hostbench.cli.pages import OfCampaigns, OfSuite, Page, check_page, write_page
+from hostbench.cli.pages import OfCampaigns, OfSuite, Page, check_page, jobs_named, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hostbench.model.decision import JobFigures
     from hostbench.model.fleet import FleetCheck
+    from hostbench.model.pairs import PairMatrix
 
 reports = typer.Typer()
 
@@ -39,12 +41,13 @@ def report(
         Require,
         typer.Option(
             help="Exit code 0 for: not-worse, no host is low; decided, and none is suspect, "
-            "without others to compare with, or of a population of its own; complete, and no case "
-            "and no node is missing."
+            "without others to compare with, or of a population of its own; complete, and no case, "
+            "no node and no document is missing."
         ),
     ] = Require.DECIDED,
     campaign: OfCampaigns = None,
     suite: OfSuite = None,
+    rack: Rack = None,
     nodes: Annotated[
         Path | None,
         typer.Option(
@@ -61,6 +64,7 @@ def report(
     """Say which hosts of a campaign are bad, from their result documents alone.
 
     Hosts of one hardware model are compared with each other, or with a baseline of as many hosts.
+    Jobs between two hosts also give what hostbench fleet pairs says of the network.
     Exit code 0: none is low. 20: a host is low. 21: suspect, or too few hosts. 22: nothing can be
     compared.
     """
@@ -71,7 +75,12 @@ def report(
         raise UsageError("give one of --json, --csv and --markdown")
     check_page(html, EXAMPLE)
     wanted = () if nodes is None else _node_names(nodes)
-    found = checked_fleet(_jobs(documents, campaign or (), suite, results), time.time(), wanted)
+    jobs, refused = jobs_named(documents, suite, campaign, results)
+    found = checked_fleet(jobs, time.time(), wanted)
+    pairs, why_not = _network(jobs, rack or ())
+    found = found.model_copy(
+        update={"refused": tuple(refused), "pairs": pairs, "notes": (*found.notes, *why_not)}
+    )
     if html is not None:
         from hostbench.page.fleet import fleet_report
 
@@ -90,6 +99,10 @@ def report(
     else:
         for sentence in fleet_sentences(found):
             typer.echo(sentence)
+        if pairs is not None:
+            from hostbench.cli.render_pairs import show_pairs
+
+            show_pairs(pairs, sys.stdout)
     raise typer.Exit(exit_code(found, require))
 
 
@@ -98,7 +111,8 @@ def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
     from hostbench.model.baseline import HostWord
 
     words = {host.word for host in found.hosts}
-    if HostWord.LOW in words:
+    network = ExitCode.OK if found.pairs is None else pairs_exit_code(found.pairs)
+    if HostWord.LOW in words or network is ExitCode.WORSE:
         return ExitCode.WORSE
     if not any(host.figures for host in found.hosts):
         return ExitCode.NOT_COMPARABLE
@@ -108,26 +122,33 @@ def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
         for host in found.hosts
         for one in host.lost
     )
-    if require is Require.COMPLETE and (lost or found.missing):
+    if require is Require.COMPLETE and (lost or found.missing or found.refused):
         return ExitCode.NOT_COMPARABLE
     is_apart = any(one.beside is not None for one in found.populations)
-    if require is not Require.NOT_WORSE and (words != {HostWord.AS_EXPECTED} or is_apart):
-        return ExitCode.UNDECIDED
-    return ExitCode.OK
+    is_open = words != {HostWord.AS_EXPECTED} or is_apart or network is ExitCode.UNDECIDED
+    return ExitCode.UNDECIDED if is_open and require is not Require.NOT_WORSE else ExitCode.OK
 
 
-def _jobs(
-    documents: "Sequence[str]", campaigns: "Sequence[str]", suite: str | None, results: Path | None
-) -> "Sequence[JobFigures]":
-    from hostbench.decisions.index import FigureIndex
-    from hostbench.decisions.members import of_campaigns
-    from hostbench.decisions.sets import JobFilter, jobs_of
-    from hostbench.results.ids import results_directory
+def _network(
+    jobs: "Sequence[JobFigures]", racks: "Sequence[str]"
+) -> "tuple[PairMatrix | None, tuple[str, ...]]":
+    """Return the network between the hosts, or None and why it is not judged, as sentences. Raise
+    UsageError for a wrong rack."""
+    from hostbench.decisions.pair_documents import documents_between_hosts, judged, measured_pairs
 
-    wanted = JobFilter(suite=suite)
-    with FigureIndex(results_directory(results)) as index:
-        found = [job for one in documents for job in jobs_of(one, index, wanted)]
-    return of_campaigns(found, campaigns)
+    documents = documents_between_hosts(jobs)
+    if not documents:
+        if racks:
+            raise UsageError(
+                f"--rack {shown(racks[0])} is about a network, and no document is of a job between "
+                "two hosts; leave it out"
+            )
+        return None, ()
+    try:
+        found = measured_pairs(documents)
+    except UsageError as error:
+        return None, (f"The network between the hosts is not judged: {error.message}.",)
+    return judged(found, racks), ()
 
 
 def _node_names(path: Path) -> tuple[str, ...]:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from hostbench.base.errors import UsageError
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hostbench.model.decision import JobFigures
     from hostbench.report.content import Report
 
 OPTION, WHAT = "--output", "the output"
@@ -29,6 +34,30 @@ Since = Annotated[
     typer.Option(metavar="TIME", help="Only jobs from then on: 2026-11-20, or 3d ago."),
 ]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs before then.")]
+
+
+def jobs_named(
+    documents: "Sequence[str]",
+    suite: str | None,
+    campaigns: "Sequence[str] | None",
+    results: Path | None,
+) -> "tuple[Sequence[JobFigures], list[str]]":
+    """Return the jobs that expressions name, and the documents that are left out because they are
+    damaged or of something else, a sentence for each. Raise UsageError if no job is left."""
+    from hostbench.decisions.index import FigureIndex
+    from hostbench.decisions.members import of_campaigns
+    from hostbench.decisions.sets import JobFilter, jobs_of
+    from hostbench.results.ids import results_directory
+
+    refused: list[str] = []
+    wanted = JobFilter(suite=suite)
+    with FigureIndex(results_directory(results)) as index:
+        found = [job for one in documents for job in jobs_of(one, index, wanted, refused=refused)]
+    refused = list(dict.fromkeys(refused))
+    if not found:
+        more = f"; nor can {len(refused) - 1} others be used" if len(refused) > 1 else ""
+        raise UsageError(f"{refused[0]}{more}")
+    return of_campaigns(found, campaigns or ()), refused
 
 
 def write_text(output: str | None, write: Callable[[TextIO], None]) -> None:

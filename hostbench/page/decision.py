@@ -26,14 +26,15 @@ def decision_page(
     facts: Iterable[tuple[str, str]] = (),
     counts: Iterable[tuple[Word | HostWord, int]] = (),
     notices: Iterable[str] = (),
+    more_answers: Iterable[Answer] = (),
 ) -> Report:
     """Return the page of a command. `counts` has how many figures or hosts have each word; words
-    that none has are left out."""
+    that none has are left out. `more_answers`: those to further questions."""
     return Report(
         kind=f"hostbench {command}",
         title=title,
         subtitle="",
-        answer=(answer,),
+        answer=(answer, *more_answers),
         facts=Facts(tuple(facts)),
         tally=tuple((word, count) for word, count in counts if count),
         notices=tuple(map(Notice, notices)),

@@ -21,6 +21,7 @@ from hostbench.decisions.words import DASH
 from hostbench.model.baseline import HOSTS_LEAST, FigureCheck, HostWord
 from hostbench.model.fleet import FleetCheck, FleetFigure, FleetHost
 from hostbench.page.decision import decision_page, plain_table, sentence
+from hostbench.page.pairs import pairs_answer, pairs_facts, pairs_sections
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -44,6 +45,7 @@ ITEMS_SHOWN = 5
 HOSTS_SHOWN = 200
 MODELS_SHOWN = 4
 NAMES_SHOWN = 5
+REFUSED_SHOWN = 20
 FACTS_SHOWN = 2
 _KINDS = {
     HostWord.LOW: AnswerKind.BAD,
@@ -66,6 +68,7 @@ def fleet_report(fleet: FleetCheck) -> Report:
         facts=_facts(fleet),
         counts=((word, len(fleet.of(word))) for word in HostWord),
         notices=(*notices, *fleet.notes),
+        more_answers=() if fleet.pairs is None else (pairs_answer(fleet.pairs),),
     )
 
 
@@ -94,6 +97,8 @@ def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
     if fleet.missing:
         names = named(fleet.missing, NAMES_SHOWN)
         yield "No document", f"{plural(len(fleet.missing), 'node')}: {names}"
+    if fleet.refused:
+        yield "Left out", plural(len(fleet.refused), "document")
     first, last = day(fleet.first_unix_s), day(fleet.last_unix_s)
     yield "Measured", first if first == last else f"{first} to {last}"
     models = [at for at, one in enumerate(fleet.populations) if one.beside is None]
@@ -119,11 +124,13 @@ def _sections(fleet: FleetCheck) -> Iterator[Section]:
         yield Section("common", "What low hosts have in common", (Bullets(items), why))
     if any(one.beside is not None for one in fleet.populations):
         yield Section("populations", "Populations", (_populations(fleet),))
+    if fleet.pairs is not None:
+        yield from pairs_sections(fleet.pairs)
     charts = tuple(_charts(fleet))
     if charts:
         yield Section("figures", "Distributions", charts, in_brief=False)
-    if (lost := tuple(_lost(fleet))) or fleet.missing:
-        yield Section("lost", "Skipped, missing, failed, disturbed", lost or _missing(fleet))
+    if lost := (*_lost(fleet), *_missing(fleet), *_refused(fleet)):
+        yield Section("lost", "Skipped, missing, failed, disturbed", lost)
     yield Section("sure", "How sure this is", (Bullets(tuple(_sure(fleet))),))
 
 
@@ -281,18 +288,29 @@ def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
     )
     more = len(groups) - HOSTS_SHOWN
     rest = (Paragraph(f"{plural(more, 'more row')}: hostbench fleet report --csv has all."),)
-    return (table, *(rest if more > 0 else ()), *(_missing(fleet) if fleet.missing else ()))
+    return (table, *(rest if more > 0 else ()))
 
 
-def _missing(fleet: FleetCheck) -> tuple[Block, ...]:
-    return (
-        Paragraph(
-            f"{plural(len(fleet.missing), 'node')} without a document: {named(fleet.missing, 50)}."
-        ),
-    )
+def _missing(fleet: FleetCheck) -> Iterator[Block]:
+    if fleet.missing:
+        nodes = plural(len(fleet.missing), "node")
+        yield Paragraph(f"{nodes} without a document: {named(fleet.missing, 50)}.")
+
+
+def _refused(fleet: FleetCheck) -> Iterator[Block]:
+    """Yield the documents that are damaged or of something else."""
+    if not fleet.refused:
+        return
+    yield Paragraph(f"{plural(len(fleet.refused), 'document')} left out:")
+    yield Bullets(tuple(f"{sentence(why)}." for why in fleet.refused[:REFUSED_SHOWN]))
+    if len(fleet.refused) > REFUSED_SHOWN:
+        more = len(fleet.refused) - REFUSED_SHOWN
+        yield Paragraph(f"{more:,} more: hostbench fleet report --csv has all.")
 
 
 def _sure(fleet: FleetCheck) -> Iterator[str]:
+    if fleet.pairs is not None:
+        yield from (f"Network: {text}" for _, text in pairs_facts(fleet.pairs))
     yield (
         f"Low: a figure is below the tolerance limit of the other hosts, and so far below that at "
         f"most {bound(fleet.error)} of sound hosts would show such a figure among all of theirs. "

@@ -56,18 +56,21 @@ def pairs_report(matrix: PairMatrix) -> Report:
     return decision_page(
         "fleet pairs",
         f"{matrix.title} between {plural(len(matrix.hosts), 'host')}",
-        _answer(matrix),
-        (pairs_section(matrix), *_more(matrix)),
-        facts=_facts(matrix),
+        pairs_answer(matrix),
+        pairs_sections(matrix),
+        facts=pairs_facts(matrix),
     )
 
 
-def pairs_section(matrix: PairMatrix) -> Section:
-    """Return the section of the page: what is slow, the matrix, and all hosts."""
-    return Section("pairs", "The network between hosts", tuple(_blocks(matrix)))
+def pairs_sections(matrix: PairMatrix) -> Iterator[Section]:
+    """Yield the sections: what is slow, the matrix and all hosts; what to measure next; what was
+    left out."""
+    yield Section("pairs", "The network between hosts", tuple(_blocks(matrix)))
+    yield from _more(matrix)
 
 
-def _answer(matrix: PairMatrix) -> Answer:
+def pairs_answer(matrix: PairMatrix) -> Answer:
+    """Return the answer, and what is slow."""
     found = conspicuous(matrix)
     slow = [one for one in found if one.word is PairWord.SLOW]
     kind = AnswerKind.GOOD
@@ -81,7 +84,8 @@ def _answer(matrix: PairMatrix) -> Answer:
     return Answer(QUESTION, headline(matrix), kind, items)
 
 
-def _facts(matrix: PairMatrix) -> Iterator[tuple[str, str]]:
+def pairs_facts(matrix: PairMatrix) -> Iterator[tuple[str, str]]:
+    """Yield what the answer rests on, and how sure it is."""
     yield "measured", base_sentence(matrix)
     yield "links", coverage_sentence(matrix)
     yield "errors", error_sentence(matrix)

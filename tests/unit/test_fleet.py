@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ from hostbench.model.fleet import FleetCheck
 from hostbench.model.result import CampaignMember
 from hostbench.model.summary import Verdict
 from hostbench.results.fleet_csv import COLUMNS, write_fleet_csv
-from hostbench.results.sealed import sealed
+from hostbench.results.sealed import read_document, sealed
 from tests.each import each
 from tests.unit.baseline_documents import of_host
 from tests.unit.baseline_hosts import CPU, KEY, host_jobs
@@ -419,6 +420,70 @@ def test_documents_may_be_files_or_directories_of_hosts(
     for given in ([str(tmp_path / "by-host")], [str(tmp_path / "flat")], files):
         code, out, _ = run(capsys, *given)
         assert code == ExitCode.WORSE and out.startswith("1 of 12 hosts is low")
+
+
+def test_damaged_and_foreign_documents_are_named_and_left_out(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, *_ = sorted(collected.glob("*/result.json"))
+    by_hand = json.loads(whole.read_text()) | {"suite": None}
+    damaged = {
+        "cut.json": (whole.read_bytes()[:1000], "cut short or damaged"),
+        "by-hand.json": (json.dumps(by_hand).encode(), "was changed after it was written"),
+        "report.json": (b'{"kind": "hostbench.fleet"}', "is a 'hostbench.fleet' and not"),
+        "empty.json": (b"", "its 0 bytes are not one JSON document"),
+        "list.json": (b"[1]", "is no JSON object"),
+    }
+    flat, by_id = tmp_path / "flat", tmp_path / "by-id"
+    flat.mkdir()
+    for job in collected.glob("*/result.json"):
+        (flat / f"{job.parent.name}.json").write_bytes(job.read_bytes())
+        (by_id / job.parent.name).mkdir(parents=True)
+        (by_id / job.parent.name / "result.json").write_bytes(job.read_bytes())
+    for number, (name, (content, _)) in enumerate(damaged.items()):
+        (flat / name).write_bytes(content)
+        job_id = f"20261126T{number:06}Z-full-dead"
+        (by_id / job_id).mkdir()
+        (by_id / job_id / "result.json").write_bytes(content)
+    files = [str(path) for path in flat.iterdir()]
+    page = tmp_path / "page.html"
+    # A second time, the answer about a directory is from its index.
+    for given in ([str(flat)], files, [str(by_id)], [str(by_id)]):
+        code, out, errors = run(capsys, *given, "--html", str(page))
+        assert code == ExitCode.WORSE and not errors and out.startswith("1 of 12 hosts is low")
+        lines = [line for line in out.splitlines() if line.startswith("Left out: ")]
+        assert len(lines) == len(damaged)
+        for name, (_, why) in damaged.items():
+            place = name if given != [str(by_id)] else "-full-dead/result.json"
+            assert any(place in line and why in line for line in lines), (name, lines)
+        assert page.read_text().count("is a &#39;hostbench.fleet&#39; and not") == 1
+    # With `complete` it is missing; CSV and JSON have it, too.
+    (flat / f"{sorted(collected.iterdir())[4].name}.json").unlink()  # the low host
+    code, out, _ = run(capsys, str(flat), "--require=complete", "--json")
+    assert code == ExitCode.NOT_COMPARABLE and len(json.loads(out)["refused"]) == len(damaged)
+    _, out, _ = run(capsys, str(flat), "--csv")
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["host_word"] == "left out"]
+    assert sorted(Path(row["reason"].split()[0]).name for row in rows) == sorted(damaged)
+    # Nothing but such documents is an error, in one line.
+    for name in damaged:
+        code, out, error = run(capsys, str(flat / name))
+        assert code == ExitCode.USAGE and not out and error.count("\n") == 1 and name in error
+    code, _, error = run(capsys, *(str(flat / name) for name in damaged))
+    assert code == ExitCode.USAGE and "nor can 4 others be used" in error
+
+
+def test_jobs_of_several_hosts_may_have_one_id(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, job in enumerate(sorted(collected.glob("*/result.json"))):
+        document = read_document(job.read_bytes(), str(job), "")
+        same = replace(document.job, id="20261126T000000Z-full-0001")
+        host = tmp_path / f"node-{number:04}" / same.id
+        host.mkdir(parents=True)
+        changed = document.model_copy(update={"job": same, "digest": None})
+        (host / "result.json").write_text(sealed(changed).model_dump_json())
+    code, out, _ = run(capsys, str(tmp_path))
+    assert code == ExitCode.WORSE and out.startswith("1 of 12 hosts is low")
 
 
 def test_nodes_without_a_document_are_missing(
