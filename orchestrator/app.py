@@ -19,7 +19,7 @@ from hostbench.web.keys import Caller, KeyRing, NamedKeys, OwnKey, Role, require
 from hostbench.web.problem import Problem, install_problem_handlers
 from orchestrator.api import decisions, documents, events, hosts, jobs, results, state, suites
 from orchestrator.core import Orchestrator
-from orchestrator.results.posted import DOCUMENT_BYTES_MOST
+from orchestrator.run.posted import DOCUMENT_BYTES_MOST
 from orchestrator.settings import Settings
 
 BODY_BYTES_MOST = 1 << 20

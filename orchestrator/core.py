@@ -36,11 +36,11 @@ from orchestrator.results.archive import Archive
 from orchestrator.results.catalogue import Catalogue
 from orchestrator.results.deciding import Decider
 from orchestrator.results.monitored import MonitoredHosts
-from orchestrator.results.posted import PostedDocuments
 from orchestrator.results.reporting import Reporter
 from orchestrator.results.retention import Retention
 from orchestrator.run.events import LivePublisher
 from orchestrator.run.links import Links, Registrar
+from orchestrator.run.posted import PostedDocuments
 from orchestrator.run.runner import Runner, Surroundings
 from orchestrator.settings import Settings
 

@@ -9,10 +9,10 @@ import typer
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import (
-    EPILOG,
     Csv,
     Json,
     Results,
+    own_epilog,
     print_json,
     refuse_both,
     whole_number,
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 network = typer.Typer()
 
 ROUNDS, NODES_MOST, SEED_MOST = 8, 10_000, 10**9
+CODES = own_epilog(
+    {
+        ExitCode.OK: "no host, uplink or link is slow",
+        ExitCode.WORSE: "a host, an uplink or a link is slow",
+        ExitCode.UNDECIDED: "a host or an uplink is suspect, or too little was measured",
+    }
+)
 EXAMPLE = "pairs.html"
 
 Rack = Annotated[
@@ -41,7 +48,7 @@ Rack = Annotated[
 ]
 
 
-@network.command(epilog=EPILOG)
+@network.command(epilog=own_epilog({ExitCode.OK: "the pairs are printed"}))
 def schedule(
     nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes, by name.")],
     rounds: Annotated[
@@ -120,7 +127,7 @@ def _show_schedule(rounds: "Sequence[Round]", nodes: int, share: float) -> None:
     )
 
 
-@network.command(epilog=EPILOG)
+@network.command(epilog=CODES)
 def pairs(
     documents: Annotated[
         list[str],
@@ -145,8 +152,7 @@ def pairs(
 ) -> None:
     """Say which hosts, racks' uplinks and links of a network are slow, from jobs between two hosts.
 
-    A document counts once; two jobs of the same two hosts are two measurements of their link. Exit
-    code 0: none is slow. 20: one is slow. 21: suspect, or too little was measured.
+    A document counts once; two jobs of the same two hosts are two measurements of their link.
     """
     from hostbench.decisions.pair_documents import matrix_of
 

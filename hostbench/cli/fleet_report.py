@@ -11,7 +11,7 @@ from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import Require
 from hostbench.cli.fleet_pairs import Rack, pairs_exit_code
-from hostbench.cli.options import EPILOG, Csv, Json, Results
+from hostbench.cli.options import Csv, Json, Results, own_epilog
 from hostbench.cli.pages import OfCampaigns, OfSuite, Page, check_page, jobs_named, write_page
 
 if TYPE_CHECKING:
@@ -24,9 +24,17 @@ if TYPE_CHECKING:
 reports = typer.Typer()
 
 EXAMPLE = "fleet.html"
+CODES = own_epilog(
+    {
+        ExitCode.OK: "what --require says holds",
+        ExitCode.WORSE: "a host is low, or a part of the network is slow",
+        ExitCode.UNDECIDED: "suspect, too few hosts, a population of its own, or network unknown",
+        ExitCode.NOT_COMPARABLE: "no figure can be used; with complete: something is missing",
+    }
+)
 
 
-@reports.command(epilog=EPILOG)
+@reports.command(epilog=CODES)
 def report(
     documents: Annotated[
         list[str],
@@ -65,8 +73,6 @@ def report(
 
     Hosts of one hardware model are compared with each other, or with a baseline of as many hosts.
     Jobs between two hosts also give what hostbench fleet pairs says of the network.
-    Exit code 0: none is low. 20: a host is low. 21: suspect, or too few hosts. 22: nothing can be
-    compared.
     """
     from hostbench.decisions.fleet import checked_fleet
     from hostbench.decisions.fleet_words import fleet_sentences

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,14 +16,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hostbench.base.errors import UsageError, shown
-from hostbench.base.exitcode import exit_code_table
+from hostbench.base.exitcode import ExitCode, exit_code_table
 
 if TYPE_CHECKING:
     from hostbench.model.result import ResultDocument
     from hostbench.model.suite import PeerChoice
 
-EPILOG = "Exit codes:\n\n\b\n" + exit_code_table()
+EPILOG_HEAD = "Exit codes:\n\n\b\n"
+EPILOG = EPILOG_HEAD + exit_code_table()
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+
+
+def own_epilog(own: Mapping[ExitCode, str], *more: ExitCode) -> str:
+    """Return the exit codes of a command that measures nothing: its own, those of wrong calls, and
+    `more` with their usual meaning."""
+    usual = (ExitCode.USAGE, ExitCode.RESOURCE, *more)
+    return EPILOG_HEAD + exit_code_table(own, *usual)
 
 
 class IdlePolicy(StrEnum):

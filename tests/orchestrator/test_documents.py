@@ -17,7 +17,7 @@ from hostbench.model.result import JobState, ResultDocument
 from hostbench.results.sealed import sealed
 from hostbench.results.store import CSV, DOCUMENT
 from orchestrator.influx.outbox import STREAM
-from orchestrator.results.posted import AT_ONCE_MOST, DOCUMENT_BYTES_MOST
+from orchestrator.run.posted import AT_ONCE_MOST, DOCUMENT_BYTES_MOST
 from tests.faults.command import Command
 from tests.fleet.campaigns import campaign, campaign_file
 from tests.orchestrator.test_bad_input import problem
@@ -100,7 +100,7 @@ def test_a_posted_document_is_a_job_of_the_stack(
 
         def measurements() -> set[str]:
             entries = client.xrange(STREAM)
-            lines = [line for _, one in entries for line in one[b"lines"].decode().splitlines()]
+            lines = [line for _, one in entries for line in one["lines"].splitlines()]
             assert all("node7" in line for line in lines)
             return {line.partition(",")[0] for line in lines}
 

@@ -407,6 +407,26 @@ def test_the_command_names_the_low_host(
     assert out.startswith("# qualify\n") and "**Which hosts are bad? 1 of 12 hosts is low" in out
 
 
+@each(
+    ("command", "codes"),
+    [
+        ("report", {0, 2, 3, 20, 21, 22}),
+        ("pairs", {0, 2, 3, 20, 21}),
+        ("schedule", {0, 2, 3}),
+        ("qualify", {0, 1, 2, 3, 8, 20, 21}),
+    ],
+)
+def test_help_has_the_exit_codes_of_the_command(
+    capsys: pytest.CaptureFixture[str], command: str, codes: set[int]
+) -> None:
+    assert run_command_line(["fleet", command, "--help"]) == 0
+    _, _, table = capsys.readouterr().out.partition("Exit codes:")
+    lines = [line.split(maxsplit=1) for line in table.splitlines() if line.strip()]
+    assert {int(code) for code, _ in lines} == codes
+    own = {int(code): meaning for code, meaning in lines}
+    assert own[0] != ExitCode.OK.meaning and own[2] == ExitCode.USAGE.meaning
+
+
 def test_documents_may_be_files_or_directories_of_hosts(
     collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
