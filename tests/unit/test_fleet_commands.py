@@ -11,7 +11,7 @@ from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import invoke
 from hostbench.fleet import engines
-from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
+from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus, PostTo
 from hostbench.fleet.engines import EngineOptions
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.summary import Verdict
@@ -113,6 +113,31 @@ def test_a_campaign_leaves_a_document_for_each_node_and_says_what_it_was(
     assert len(set(paths)) == 2
     for node, path in zip(("n1", "n2"), paths, strict=True):
         assert json.loads(Path(path).read_text())["member"]["node"] == node
+
+
+def test_a_document_that_is_not_posted_is_named_and_here(
+    engine: RememberedEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, post = f"--results={tmp_path}", "--post=https://bench.example:8000"
+    run("run", "quick", "--name=c", where, post, "--post-keys=poster", "--detach")
+    assert engine.options.post == PostTo("https://bench.example:8000", "poster")
+    result = engine.ends["n2"].result
+    assert result is not None
+    late = dataclasses.replace(result, unposted="no answer from https://bench.example:8000")
+    engine.ends["n2"] = dataclasses.replace(engine.ends["n2"], result=late)
+    assert run("run", "--name=c", where) == 1
+    out, err = capsys.readouterr()
+    why = "its document is not posted: no answer from https://bench.example:8000"
+    assert f"n2: {why}" in err and why in out and "n1: " not in err
+    assert len(list(tmp_path.glob("c/*/*/result.json"))) == 2
+    for options, said in (
+        (("--post=https://bench.example:8000",), "--post and --post-keys belong together"),
+        (("--post-keys=poster",), "--post and --post-keys belong together"),
+        (("--post=http://bench.example:8000", "--post-keys=poster"), "would send the key unencr"),
+        (("--post=bench.example", "--post-keys=poster"), "is not the address of an orchestrator"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            run("run", "quick", "--name=d", where, *options)
 
 
 def test_a_document_that_is_not_the_campaigns_is_refused(

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import re
+import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, Node, Pod
 
 from hostbench.base.errors import ResourceError, UnreachableError, UsageError
-from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus, PostTo
 from hostbench.fleet.kubernetes import api, watches
 from hostbench.fleet.kubernetes.api import Api, Patience, described
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
@@ -45,6 +46,7 @@ from hostbench.fleet.kubernetes.progress import Progress
 from hostbench.fleet.kubernetes.rights import ROLE, For, roles
 from hostbench.fleet.kubernetes.states import statuses
 from hostbench.fleet.node import CAMPAIGN
+from hostbench.fleet.slurm.scripts import SlurmOptions, node_script
 from hostbench.model.suite import Suite, SuiteCase
 from tests.fleet.decoded import decoded
 
@@ -503,6 +505,25 @@ def test_a_job_goes_to_one_node_and_passes_the_restricted_profile() -> None:
             "effect": "NoSchedule",
         }
     ]
+
+
+def test_a_node_that_posts_has_the_key_in_a_file() -> None:
+    options = dataclasses.replace(OPTION, post=PostTo("https://bench.example:8000", "poster"))
+    made = node_job(CAMPAIGN_1, options, "n1", 1, {}, suspended=False).to_dict()
+    pod = made["spec"]["template"]["spec"]
+    (one,) = pod["containers"]
+    directory = "/run/secrets/hostbench"
+    given = ["--post=https://bench.example:8000", f"--post-keys={directory}"]
+    assert one["args"][-2:] == given
+    (volume,) = [volume for volume in pod["volumes"] if "secret" in volume]
+    assert volume["secret"] == {"secretName": "poster", "optional": True}
+    mounts = [mount for mount in one["volumeMounts"] if mount["name"] == volume["name"]]
+    assert mounts == [{"name": volume["name"], "mountPath": directory, "readOnly": True}]
+    # Slurm's jobs get the directory.
+    jobs = SlurmOptions(post=PostTo("https://bench.example:8000", "/shared/my keys"))
+    words = shlex.split(node_script(Path("/shared/c1"), jobs).partition("\nexec ")[2])
+    assert words[-4:] == ["--post", "https://bench.example:8000", "--post-keys", "/shared/my keys"]
+    assert "--post" not in node_script(Path("/shared/c1"), SlurmOptions())
 
 
 def test_the_options_of_a_campaign_reach_its_pods() -> None:
