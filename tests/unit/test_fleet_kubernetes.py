@@ -45,6 +45,7 @@ from hostbench.fleet.kubernetes.progress import Progress
 from hostbench.fleet.kubernetes.rights import ROLE, For, roles
 from hostbench.fleet.kubernetes.states import statuses
 from hostbench.fleet.node import CAMPAIGN
+from hostbench.host.inventory import machine_hash
 from hostbench.model.suite import Suite, SuiteCase
 from tests.fleet.decoded import decoded
 
@@ -113,6 +114,15 @@ def container(state: Mapping[str, Any]) -> dict[str, Any]:
         "restartCount": 0,
         "state": state,
     }
+
+
+UNKNOWN = dict.fromkeys(
+    (
+        "architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion",
+        "kubeletVersion", "machineID", "operatingSystem", "osImage", "systemUUID",
+    ),
+    "",
+)  # fmt: skip
 
 
 def a_node(**spec: Any) -> Node:
@@ -503,6 +513,25 @@ def test_a_job_goes_to_one_node_and_passes_the_restricted_profile() -> None:
             "effect": "NoSchedule",
         }
     ]
+
+
+def test_a_pod_knows_the_machine_of_its_node() -> None:
+    """So that its document is of the same machine as one measured by hand there."""
+
+    def machine(info: Mapping[str, str] | None, node: str = "n1", **changes: Any) -> str:
+        status = {} if info is None else {"nodeInfo": {**UNKNOWN, **info}}
+        facts = node_facts(decoded(Node, {"metadata": {"name": node}, "status": status}))
+        campaign = dataclasses.replace(CAMPAIGN_1, **changes)
+        made = node_job(campaign, OPTION, node, 1, {}, suspended=False, machine=facts.machine)
+        (one,) = made.to_dict()["spec"]["template"]["spec"]["containers"]
+        return {each["name"]: each["value"] for each in one["env"]}["HOSTBENCH_MACHINE"]
+
+    both = {"machineID": "3d1219c7", "systemUUID": "ec2a"}
+    assert machine(both) == machine_hash("3d1219c7") == machine(both, "n2", name="c2")
+    assert machine({"systemUUID": "ec2a"}) == machine_hash("ec2a")
+    # Else by its name in its cluster.
+    assert machine(None) == machine({}) == machine(None, name="c2")
+    assert len({machine(None), machine(None, "n2"), machine(None, cluster="other")}) == 3
 
 
 def test_the_options_of_a_campaign_reach_its_pods() -> None:
