@@ -271,6 +271,19 @@ def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
     ends = {"again-1": NodeState.MEASURED, "again-fails": NodeState.FAILED}
     running = ends | {"again-runs": NodeState.RUNNING}
     until(engine, "again", lambda all_: states(all_) == running)
+    # Another client follows the campaign meanwhile.
+    seen: list[tuple[str, NodeState]] = []
+    follows = threading.Event()
+
+    def follow() -> None:
+        for status in KubernetesEngine(namespace, PODS).watch("again"):
+            seen.append((status.node, status.state))
+            if len(seen) == len(ends) + 1:
+                follows.set()
+
+    other = threading.Thread(target=follow)
+    other.start()
+    assert follows.wait(60)
     assert engine.retry("again") == ("again-fails",)
     until(engine, "again", lambda all_: states(all_) == running)
     attempts = [
@@ -282,6 +295,10 @@ def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
 
     engine.cancel("again")
     assert run_states(engine, "again") == ends | {"again-runs": NodeState.FAILED}
+    other.join()
+    retried = [state for node, state in seen if node == "again-fails"]
+    assert retried[0] is retried[-1] is NodeState.FAILED
+    assert {NodeState.WAITING, NodeState.RUNNING}.intersection(retried), retried
     with pytest.raises(UsageError, match="was cancelled; hostbench fleet retry again"):
         engine.start(made)
     assert engine.retry("again") == ("again-fails", "again-runs")
