@@ -1,7 +1,7 @@
 """A campaign: a suite on a set of nodes of a cluster, and how far each node is.
 
 The engine keeps all of it: the request, which node runs, which has ended. So a client may be
-killed at any moment, and the next one goes on from what the engine says.
+killed at any moment, and the next one continues from the state in the engine.
 """
 
 import re
@@ -58,7 +58,7 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Digest:
-    """What a node says of its document in a few words: they fit into a termination message."""
+    """A node's summary of its document; it fits into a termination message."""
 
     job: str
     digest: str

@@ -274,8 +274,8 @@ class _Stored:
         """Raise UsageError if the campaign has other options."""
         if self.campaign != campaign:
             raise UsageError(
-                f"campaign {campaign.name} was begun with other options; go on with hostbench "
-                f"fleet run --name {campaign.name} alone, or choose another --name"
+                f"campaign {campaign.name} was begun with other options; continue it with "
+                f"hostbench fleet run --name {campaign.name} alone, or choose another --name"
             )
 
     def refuse_cancelled(self) -> None:
