@@ -70,7 +70,8 @@ class _NodeLease:
         self._name = f"hostbench-{node_hash(node)}"
         self._campaign, self._node = campaign, node
         self.lost = False
-        # A call that makes the lease ours, or may yet do so: it has not been answered.
+        # Whether this pod has the lease, and whether it may have it: a call that makes it the
+        # holder has not been answered, or another try of that call was refused.
         self._is_ours, self._is_open = False, False
 
     def take(self, interrupt: Interrupt, say: Callable[[str], None]) -> None:
@@ -95,7 +96,7 @@ class _NodeLease:
             # Deleted in between: the next look makes it.
             with contextlib.suppress(ApiError):
                 held = self._api.call(lambda client: client.get(Lease, self._name), interrupt.wait)
-                self._is_ours = self._has(held)
+                self._is_ours, self._is_open = self._has(held), False
                 return None if self._is_ours else held
         return None
 
@@ -110,9 +111,8 @@ class _NodeLease:
         try:
             self._api.call(write, interrupt.wait)
         except ApiError:
-            self._is_open = False
             return False
-        except ResourceError:  # Refused.
+        except ResourceError:  # The rights are missing, say.
             self._is_open = False
             raise
         self._is_ours, self._is_open = True, False
@@ -169,7 +169,7 @@ class _NodeLease:
         """Delete the lease if it is this pod's. An API server that is slow is waited for, but not
         longer than RELEASE_S."""
         until_s = time.monotonic() + RELEASE_S
-        while (self._is_ours or self._is_open) and not self.lost and time.monotonic() < until_s:
+        while (self._is_ours or self._is_open) and time.monotonic() < until_s:
             try:
                 held = self._api.client.get(Lease, self._name)
                 if self._has(held):
