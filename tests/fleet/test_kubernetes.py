@@ -311,6 +311,8 @@ def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
         engine.start(campaign(engine, "again", nodes=("again-runs",)))
     with pytest.raises(UsageError, match="did you mean 'again'"):
         engine.campaign("agan")
+    begun_with = KubernetesEngine(namespace, None).begun_with("again")
+    assert (begun_with["image"], begun_with["queue"]) == ("hostbench:test", None)
     engine.clean("again")
     assert left(simulated, namespace) == []
 

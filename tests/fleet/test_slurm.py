@@ -462,6 +462,9 @@ def test_the_command_from_run_to_clean(slurm: Slurm, engine: SlurmEngine, tmp_pa
     assert ended.code == 0, ended.errors
     assert [one["state"] for one in ended.document["nodes"]] == ["measured"] * 2
     assert fleet("status", "by-hand", "--json").document == ended.document
+    other = fleet("run", "--name=by-hand", "--queue=another")
+    assert other.code == 2
+    assert f"begun with --queue {PARTITION}, not with --queue another" in other.last_line
     paths = fleet("results", "by-hand", "--json").document["documents"]
     for node, path in paths.items():
         found = read_document(Path(path).read_bytes(), path, "")
