@@ -55,7 +55,7 @@ fleet.add_typer(qualifying)
 @fleet.command(epilog=EPILOG)
 def measure(
     campaign_file: Annotated[
-        Path, typer.Option(metavar="FILE", help="The campaign, as its engine hands it out.")
+        Path, typer.Option(metavar="FILE", help="The campaign, as its engine provides it.")
     ],
     node: Annotated[str, typer.Option(metavar="NAME", help="The name of this node.")],
     engine: Annotated[EngineName, typer.Option(help="What started this command.")],
@@ -154,7 +154,7 @@ def run(
     peers: Peers = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Its name; that of one there is goes on with it. Default: a new one."),
+        typer.Option(help="Its name; that of an existing campaign continues it. Default: new."),
     ] = None,
     nodes: Annotated[
         str | None,
@@ -247,7 +247,7 @@ def run(
 ) -> None:
     """Measure a suite on many nodes, and collect the documents.
 
-    The cluster keeps the campaign: end this command when you like, and go on with --name.
+    The cluster keeps the campaign: end this command when you like, and continue with --name.
     """
     from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
@@ -374,7 +374,7 @@ def status(
     runner: "Engine",
     name: Name,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with the campaign until it has ended.")
+        bool, typer.Option("--follow", help="Continue the campaign until it has ended.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -34,8 +34,8 @@ COUNTS_S = 5.0
 class CampaignRequest:
     """The options of `hostbench fleet run` that say what to measure, where and how.
 
-    `given`: the options on the command line, by their names here and in EngineOptions. A campaign
-    of that name that there is must have been begun with the same ones.
+    `given`: the options on the command line, by their names here and in EngineOptions. If there is
+    a campaign of that name, it must have been begun with the same values.
     """
 
     suite: RunRequest
@@ -54,13 +54,13 @@ class CampaignRequest:
 
 
 def begin(engine: Engine, request: CampaignRequest) -> Campaign:
-    """Start a campaign, or go on with the one of that name; return it."""
+    """Start a campaign, or continue the one of that name; return it."""
     name = request.name
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
     elif name is not None and not request.names_what:
         raise UsageError(
-            f"there is no campaign {name} to go on with; name a suite to begin one of that name"
+            f"there is no campaign {name} to continue; name a suite to begin one of that name"
         )
     else:
         suite = requested_suite(request.suite)
@@ -84,7 +84,7 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
     if request.names_what and requested_suite(request.suite) != campaign.suite:
         raise UsageError(
             f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
-            "to go on with it, or choose another --name"
+            "to continue it, or choose another --name"
         )
     begun_with = {**engine.begun_with(name), **vars(campaign)}
     wanted = {**vars(request.options), **vars(request)}
@@ -92,7 +92,7 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
         if wanted[option] != begun_with[option]:
             raise UsageError(
                 f"campaign {name} was begun {_option_words(option, begun_with[option])}, not "
-                f"{_option_words(option, wanted[option])}; leave the option out to go on with the "
+                f"{_option_words(option, wanted[option])}; leave the option out to continue the "
                 "campaign, or choose another --name"
             )
     if "nodes" in request.given:

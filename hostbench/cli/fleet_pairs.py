@@ -1,6 +1,7 @@
 """The commands `fleet schedule` and `fleet pairs`: the network between the hosts of a fleet. They
 import what takes time to import."""
 
+import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,6 @@ from hostbench.cli.options import (
     Json,
     Results,
     own_epilog,
-    print_json,
     refuse_both,
     whole_number,
 )
@@ -68,7 +68,7 @@ def schedule(
     where hostbench run measures, is named first.
     """
     from hostbench.decisions.pair_documents import racks_of
-    from hostbench.decisions.pair_rounds import matchings, pairs_of, rounds_most, tournament
+    from hostbench.decisions.pair_rounds import Tournament, matchings, rounds_most
 
     _check_nodes(nodes)
     if full and rounds is not None:
@@ -76,18 +76,18 @@ def schedule(
     racks = racks_of(rack or (), nodes)
     most = rounds_most(len(nodes))
     number = whole_number("--seed", seed, 0, SEED_MOST)
+    found: Sequence[Round]
     if full:
-        found = tournament(nodes)
+        found = Tournament(nodes)
     else:
         wanted = min(ROUNDS, most)
         if rounds is not None:
             wanted = whole_number("--rounds", rounds, 1, most)
         found = matchings(nodes, wanted, racks, number)
-    share = sum(map(len, found)) / pairs_of(len(nodes))
     if as_json:
-        print_json(_schedule_tree(found, racks, number, share))
+        _write_schedule(found, len(nodes), racks, number)
     else:
-        _show_schedule(found, len(nodes), share)
+        _show_schedule(found, len(nodes))
 
 
 def _check_nodes(nodes: "Sequence[str]") -> None:
@@ -102,28 +102,39 @@ def _check_nodes(nodes: "Sequence[str]") -> None:
         seen.add(node)
 
 
-def _schedule_tree(
-    rounds: "Sequence[Round]", racks: "Mapping[str, str]", seed: int, share: float
-) -> dict[str, object]:
-    return {
-        "rounds": [[list(pair) for pair in one] for one in rounds],
+def _write_schedule(
+    rounds: "Sequence[Round]", nodes: int, racks: "Mapping[str, str]", seed: int
+) -> None:
+    """Print the schedule as JSON, a round a line as it is made."""
+    from hostbench.decisions.pair_rounds import pairs_of
+
+    pairs = 0
+    sys.stdout.write('{\n "rounds": [')
+    for number, one in enumerate(rounds):
+        sys.stdout.write(f"{',' if number else ''}\n  {json.dumps(one)}")
+        pairs += len(one)
+    rest = {
         "racks": dict(racks),
         "seed": seed,
-        "pairs": sum(map(len, rounds)),
-        "links_share": share,
+        "pairs": pairs,
+        "links_share": pairs / pairs_of(nodes),
     }
+    sys.stdout.write("\n ],\n" + json.dumps(rest, indent=1).removeprefix("{\n") + "\n")
 
 
-def _show_schedule(rounds: "Sequence[Round]", nodes: int, share: float) -> None:
+def _show_schedule(rounds: "Sequence[Round]", nodes: int) -> None:
     from hostbench.base.units import percent, plural
+    from hostbench.decisions.pair_rounds import pairs_of
     from hostbench.decisions.pair_words import round_words
 
+    pairs = 0
     for number, one in enumerate(rounds, start=1):
         typer.echo(f"round {number}: {round_words(one)}")
-    pairs = sum(map(len, rounds))
+        pairs += len(one)
+    share = percent(pairs / pairs_of(nodes))
     typer.echo(
-        f"{plural(pairs, 'pair')} of {plural(nodes, 'node')}, {percent(share)} of all: a single "
-        f"slow link is among them with a chance of {percent(share)}."
+        f"{plural(pairs, 'pair')} of {plural(nodes, 'node')}, {share} of all: a single slow link "
+        f"is among them with a chance of {share}."
     )
 
 

@@ -1,10 +1,11 @@
 """The jobs of a campaign as hosts, and their figures as logarithms; what cannot be judged together
 is refused."""
 
+import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hostbench.base.errors import UsageError
@@ -67,9 +68,12 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     for job in ordered:
         machines.setdefault(job.machine, set()).add(job.host)
     nodes: dict[str, set[str]] = {}
+    of_node: dict[str, set[str]] = {}
     for job in ordered:
         if job.member is not None:
             nodes.setdefault(job.machine, set()).add(job.member.node)
+            if job.machine != job.host:  # Else it has no machine id.
+                of_node.setdefault(job.member.node, set()).add(job.machine)
     hosts: dict[str, Host] = {}
     for job in ordered:
         identity = f"{job.machine} {job.host}" if len(machines[job.machine]) > 1 else job.machine
@@ -78,7 +82,9 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
         of = {job.member.node} if job.member is not None else nodes.get(job.machine, set())
         if len(of) == 1:
             (name,) = of
-            identity = f"node {name}"
+            # A node may have got another machine: that is another host.
+            several = len(of_node.get(name, ())) > 1
+            identity = f"node {name} {job.machine}" if several else f"node {name}"
         hosts.setdefault(identity, Host(name)).jobs.append(job)
     if len(hosts) == 1:
         (only,) = hosts.values()
@@ -87,9 +93,43 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
             f"host, {only.name}, and a fleet has several; compare one host with a baseline: "
             "hostbench baseline check"
         )
+    _refuse_copies(hosts.values())
     found = _with_own_names(list(hosts.values()))
-    notes = [*_cloned(machines, ordered), *_from_the_future(found, now_s), *_take_logs(found)]
+    notes = [
+        *_of_several_machines(of_node),
+        *_cloned(machines, ordered),
+        *_from_the_future(found, now_s),
+        *_take_logs(found),
+    ]
     return sorted(found, key=lambda one: one.name), notes
+
+
+def _refuse_copies(hosts: Iterable[Host]) -> None:
+    """Raise UsageError for machines that nothing distinguishes, such as copies of one image: one
+    was up while another booted, which one machine cannot be."""
+    for host in hosts:
+        boots: dict[str, tuple[float, float]] = {}
+        for job in host.jobs:
+            if job.boot is not None:
+                began, last = job.created_unix_s - job.boot.since_s, job.created_unix_s
+                before = boots.get(job.boot.id, (began, last))
+                boots[job.boot.id] = (min(before[0], began), max(before[1], last))
+        ordered = sorted(boots.values())
+        if any(later[0] < earlier[1] - AHEAD_S for earlier, later in itertools.pairwise(ordered)):
+            raise UsageError(
+                f"the documents of {host.name} are of two machines with one name and one machine "
+                "id: one was up while the other booted; give the documents of one of them, and set "
+                "another host name there (or its clock, if it was set back)"
+            )
+
+
+def _of_several_machines(of_node: Mapping[str, set[str]]) -> Iterator[str]:
+    several = sorted(node for node, machines in of_node.items() if len(machines) > 1)
+    if several:
+        yield (
+            f"{plural(len(several), 'node')} had more than one machine: "
+            f"{some_of(several, NAMED)}. Each machine is judged as a host of its own."
+        )
 
 
 def _with_own_names(hosts: list[Host]) -> list[Host]:

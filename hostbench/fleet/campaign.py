@@ -1,7 +1,7 @@
 """A campaign: a suite on a set of nodes of a cluster, and how far each node is.
 
 The engine keeps all of it: the request, which node runs, which has ended. So a client may be
-killed at any moment, and the next one goes on from what the engine says.
+killed at any moment, and the next one continues from the state in the engine.
 """
 
 import re
@@ -58,9 +58,9 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Digest:
-    """What a node says of its document in a few words: they fit into a termination message.
-    `unposted`: why the document could not be posted to the orchestrator that the campaign names;
-    the engine has it all the same."""
+    """A node's summary of its document; it fits into a termination message. `unposted`: why the
+    document could not be posted to the orchestrator that the campaign names; the engine has it all
+    the same."""
 
     job: str
     digest: str

@@ -1,5 +1,5 @@
-"""What a workload needs of a container: the table in docs/cluster.md beside the registry, the tables
-of the programs, the checks of `hostbench doctor`, and the capabilities that the sources name."""
+"""What a workload needs of a container: the table in docs/cluster.md beside the registry, the
+programs' tables, the checks of `hostbench doctor`, and the capabilities that the sources name."""
 
 import re
 

@@ -35,6 +35,7 @@ from hostbench.decisions.tolerance import limit_rank
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import JobFigures
 from hostbench.model.fleet import FleetCheck
+from hostbench.model.host import Boot
 from hostbench.model.result import CampaignMember
 from hostbench.model.summary import Verdict
 from hostbench.results.fleet_csv import COLUMNS, write_fleet_csv
@@ -346,6 +347,34 @@ def test_clocks_that_are_ahead_and_cloned_machines_are_named() -> None:
     ahead, cloned = sorted(fleet.notes)
     assert "began in the future by this clock, by up to 2 h 01 min: node-0002." in ahead
     assert cloned.startswith("2 hosts have one machine id (node-0003, node-0004)")
+
+
+def test_machines_of_one_name_are_kept_apart_or_refused() -> None:
+    jobs = made(10)
+    # A node that got another machine.
+    other = jobs[3].model_copy(update={"machine": "0123456789abcdef", "digest": "sha256:other"})
+    fleet = checked([*jobs, other])
+    own = {f"node-0003 ({one.machine[:6]})" for one in (jobs[3], other)}
+    assert own < {host.host for host in fleet.hosts} and len(fleet.hosts) == 11
+    assert any(
+        note.startswith("1 node had more than one machine: node-0003") for note in fleet.notes
+    )
+    # A pod that sees no machine id is the node's all the same.
+    pod = jobs[4].model_copy(update={"machine": jobs[4].host, "digest": "sha256:pod"})
+    assert len(checked([*jobs, pod]).hosts) == 10
+
+    # Copies of one image: nothing but their boots tells them apart.
+    def boot(job: JobFigures, name: str, up_s: float, at_s: float) -> JobFigures:
+        moment = {"boot": Boot(id=name, since_s=up_s), "created_unix_s": NOW_UNIX_S - at_s}
+        return job.model_copy(update={**moment, "digest": f"sha256:{name}{at_s}"})
+
+    rest, one = changed(jobs[1:], member=None), changed(jobs[:1], member=None)[0]
+    again = [boot(one, "a", 100.0, 9000.0), boot(one, "a", 5100.0, 4000.0), boot(one, "b", 60.0, 0)]
+    assert len(checked([*rest, *again]).hosts) == 10
+    with pytest.raises(UsageError) as caught:
+        checked([*rest, *again, boot(one, "c", 7000.0, 100.0)])
+    assert "two machines with one name and one machine id" in caught.value.message
+    assert "\n" not in caught.value.message
 
 
 def test_other_versions_are_named() -> None:

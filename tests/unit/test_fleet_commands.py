@@ -159,7 +159,7 @@ def test_a_document_that_is_not_the_campaigns_is_refused(
 def test_going_on_with_a_campaign_takes_what_it_was_asked_for(
     engine: RememberedEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(UsageError, match="there is no campaign c to go on with"):
+    with pytest.raises(UsageError, match="there is no campaign c to continue"):
         run("run", "--name=c")
     assert run("run", "quick", "--name=c", "--no-documents", "--at-most=1") == 0
     assert run("run", "--name=c", "--no-documents") == 0

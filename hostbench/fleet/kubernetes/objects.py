@@ -39,6 +39,7 @@ from pydantic import TypeAdapter
 
 from hostbench.fleet.campaign import Campaign, Exclusive, PostTo
 from hostbench.fleet.node import CAMPAIGN
+from hostbench.host.inventory import MACHINE_VARIABLE, machine_hash
 from hostbench.model.campaign import LockName
 
 PREFIX = "hostbench.dev"
@@ -149,9 +150,10 @@ def node_job(
     resources: Mapping[str, str],
     *,
     suspended: bool,
+    machine: str | None = None,
 ) -> Job:
     """Return the Job that measures one node. `resources`: all that the node has for it; unused
-    where other work may run beside it."""
+    where other work may run beside it. `machine`: the node's machine id; None: unknown."""
     marks = {**labels(campaign.name), ATTEMPT_LABEL: str(attempt)}
     queue = {QUEUE_LABEL: options.queue} if options.queue else {}
     return Job(
@@ -173,15 +175,21 @@ def node_job(
                 metadata=ObjectMeta(
                     labels=marks, annotations={**options.annotations, NODE_ANNOTATION: node}
                 ),
-                spec=_pod(campaign, options, node, resources),
+                spec=_pod(campaign, options, node, resources, machine),
             ),
         ),
     )
 
 
 def _pod(
-    campaign: Campaign, options: PodOptions, node: str, resources: Mapping[str, str]
+    campaign: Campaign,
+    options: PodOptions,
+    node: str,
+    resources: Mapping[str, str],
+    machine: str | None,
 ) -> PodSpec:
+    # Pods see no machine id, and the documents of a machine must show that they are of one.
+    identity = machine_hash(machine or f"{campaign.cluster} {node}")
     volumes, mounts = _volumes(campaign.name, options)
     shared = campaign.exclusive is Exclusive.NONE
     wanted = {**resources, **LITTLE} if shared else dict(resources)
@@ -214,7 +222,10 @@ def _pod(
                     "--document-to-log",
                     *_post_arguments(options.post),
                 ],
-                env=[EnvVar(name="HOSTBENCH_RESULTS", value=RESULTS_DIRECTORY)],
+                env=[
+                    EnvVar(name="HOSTBENCH_RESULTS", value=RESULTS_DIRECTORY),
+                    EnvVar(name=MACHINE_VARIABLE, value=identity),
+                ],
                 resources=ResourceRequirements(requests=wanted, limits=limits),
                 securityContext=SecurityContext(
                     allowPrivilegeEscalation=False,
