@@ -309,8 +309,6 @@ def _refused(fleet: FleetCheck) -> Iterator[Block]:
 
 
 def _sure(fleet: FleetCheck) -> Iterator[str]:
-    if fleet.pairs is not None:
-        yield from (f"Network: {text}" for _, text in pairs_facts(fleet.pairs))
     yield (
         f"Low: a figure is below the tolerance limit of the other hosts, and so far below that at "
         f"most {bound(fleet.error)} of sound hosts would show such a figure among all of theirs. "
@@ -329,3 +327,5 @@ def _sure(fleet: FleetCheck) -> Iterator[str]:
         "Chance: how often a sound host shows this one figure. Low hosts leave the reference, so "
         "that they do not hide each other."
     )
+    if fleet.pairs is not None:
+        yield from (f"Network: {text}" for _, text in pairs_facts(fleet.pairs))

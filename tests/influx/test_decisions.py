@@ -259,7 +259,7 @@ def test_the_fleet_board_answers(fleet: Fleet, influx: InfluxClient) -> None:
 def test_the_fleet_board_has_a_line_for_each_host(fleet: Fleet, influx: InfluxClient) -> None:
     found = {
         one.ref: {row["host"]: row for row in rows(influx, one.text)}
-        for one in queries()
+        for one in panel_queries(ALWAYS)
         if one.board == "hostbench-fleet" and one.panel == "Each host in a line"
     }
     # Of each host the newest result of every case counts.
