@@ -19,7 +19,7 @@ SOURCES = ("services/*/**/*.[ch]", "services/*/**/*.py", "harness/*.[ch]", "host
 def rows() -> list[list[str]]:
     lines = PAGE.read_text().splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith(HEAD))
-    found = []
+    found: list[list[str]] = []
     for line in lines[first + 2 :]:
         if not line.startswith("|"):
             return found

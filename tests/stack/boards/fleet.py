@@ -1,6 +1,6 @@
 """What the panels of the board Fleet show of one job; the others need several jobs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hostbench.model.result import Verdict
 from tests.stack.boards.answers import Row
@@ -16,12 +16,13 @@ class FleetBoard(Board):
     def _line(self, ref: str) -> list[Row]:
         if not self.sound:
             return []
-        found = {
+        answers: dict[str, Callable[[], Row]] = {
             "A": self._worst,
             "B": lambda: self.most_taken(self.sound),
             "C": lambda: self._count("unusable", Verdict.INVALID, Verdict.FAILED),
             "D": lambda: self._count("disturbed", Verdict.DISTURBED),
-        }[ref]()
+        }
+        found = answers[ref]()
         return [{"host": self.host, **found}] if found else []
 
     def _worst(self) -> Row:
