@@ -11,12 +11,12 @@ from hostbench.decisions.pair_rounds import (
     Pair,
     Round,
     Suspects,
-    Tournament,
     link,
     matchings,
     pairs_of,
     retests,
     rounds_most,
+    tournament,
 )
 
 
@@ -39,7 +39,7 @@ def links(rounds: list[Round]) -> Counter[Pair]:
 @given(st.integers(2, 70))
 def test_a_tournament_has_every_pair_once(count: int) -> None:
     nodes = named(count)
-    rounds = Tournament(nodes)
+    rounds = tournament(nodes)
     assert len(rounds) == rounds_most(count)
     are_matchings(rounds, nodes)
     met = links(rounds)
@@ -90,7 +90,7 @@ def test_retests_measure_each_suspect_so_often(
 ) -> None:
     nodes = named(48)
     racks = {node: f"r{number // 8}" for number, node in enumerate(nodes)}
-    every = [link(pair) for one in Tournament(nodes) for pair in one]
+    every = [link(pair) for one in tournament(nodes) for pair in one]
     suspects = Suspects(
         tuple(nodes[:hosts]), tuple(f"r{n}" for n in range(uplinks)), tuple(every[:links_count])
     )
