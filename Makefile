@@ -158,7 +158,7 @@ env: ## make .env and secrets/ of the stack, keep what is there: GPU=nvidia|amd|
 farhost: ## make NAME.tar for a second machine: NAME=bench-2 ADDRESS=192.0.2.8
 	@scripts/make-far-host.sh "$(NAME)" "$(ADDRESS)"
 
-key: ## make a key of the API for somebody, or take it away: NAME=ann ROLE=viewer|operator|host|none
+key: ## make a key of the API for somebody, or take it away: NAME=ann ROLE=viewer|operator|poster|host|none
 	@scripts/make-key.sh "$(NAME)" "$(ROLE)"
 
 up: ## build and start the stack with Docker Compose, after `make env`

@@ -1,4 +1,5 @@
-"""Fleet: headline cases by hosts: which changed, and which differ from hosts of the same model."""
+"""Fleet: the state of each host; headline cases by hosts: which changed, and which differ from
+hosts of the same model."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -8,11 +9,25 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as models
 
 from grafana.charts import NAME, history
-from grafana.influxql import CHANGED, DECIDED, TABLE, Query, decided, equals, series
+from grafana.influxql import (
+    CHANGED,
+    DECIDED,
+    PRIMARY,
+    SOUND,
+    TABLE,
+    Query,
+    decided,
+    equals,
+    latest,
+    series,
+)
 from grafana.looks import (
+    AGE,
     BETTER_COLOUR,
     DAY,
+    DELIVERED,
     MOMENT,
+    OF_LIMIT,
     PLAIN,
     RATIO,
     SHARE,
@@ -26,6 +41,7 @@ from grafana.looks import (
     result_variables,
     sorted_legend,
     thresholds,
+    transformation,
 )
 from grafana.overview import tile
 from grafana.tables import (
@@ -41,6 +57,7 @@ from grafana.tables import (
 )
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
+from hostbench.model.summary import Verdict
 
 # The words with a known error rate; all others have no colour.
 SURE: Mapping[StrEnum, str] = {
@@ -73,6 +90,20 @@ FIGURE_COLUMNS = {
     "jobs": "jobs",
     "job": "job",
 }
+# InfluxDB's names of the columns, and the names that people read.
+HOST_COLUMNS = {
+    "host": "host",
+    "until_ms": "measured",
+    "cases": "cases",
+    "unusable": "invalid, failed",
+    "disturbed": "disturbed",
+    "efficiency": "lowest of limit",
+    "delivered_ratio": "lowest delivered",
+    "condition": "host was",
+    "share": "taken",
+    "culprit": "culprit",
+}
+FOUND = ((None, "text"), (1, "orange"))
 FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host", "jobs"))
 
 
@@ -81,8 +112,8 @@ def fleet() -> dashboard.Dashboard:
     found = board(
         "hostbench-fleet",
         "hostbench: fleet",
-        "Headline cases by hosts: whether each changed, and whether it does what hosts of its "
-        "model do. Colours only where it is sure.",
+        "Hosts of the stack and of campaigns: how good and how old their results are, whether "
+        "headline cases changed, and whether they do what hosts of the model do.",
         "now-90d",
     )
     for variable in result_variables():
@@ -94,6 +125,7 @@ def fleet() -> dashboard.Dashboard:
         .with_panel(_hosts_with("change", Word.BETTER, "is better than before"))
         .with_panel(_hosts_with("baseline", HostWord.LOW, "is below those of other hosts"))
         .with_panel(_hosts_with("baseline", HostWord.SUSPECT, "should be measured again"))
+        .with_panel(_lines())
         .with_panel(
             _matrix(
                 "Did it change?",
@@ -138,6 +170,57 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
         .with_target(series(f'SELECT count("cases") FROM ({of_host} GROUP BY "host")', word))
     )
     return found.thresholds(thresholds(((None, SURE.get(word, "text")),)))
+
+
+def _lines() -> table.Panel:
+    """Return a row for each host: four queries, merged by host."""
+    newest = latest(
+        '"efficiency", "delivered_ratio", "condition_share", "condition", "culprit", "verdict", '
+        '"until_ms"',
+        (),
+        f"{PRIMARY} AND {SOUND}",
+    )
+
+    def counted(name: str, *verdicts: Verdict) -> str:
+        where = " OR ".join(equals("verdict", one) for one in verdicts)
+        return f'SELECT count("n") AS "{name}" FROM ({newest}) WHERE {where} GROUP BY "host"'
+
+    worst = (
+        'SELECT count("n") AS "cases", min("efficiency") AS "efficiency", '
+        'min("delivered_ratio") AS "delivered_ratio", max("until_ms") AS "until_ms" '
+        f'FROM ({newest}) GROUP BY "host"'
+    )
+    taken = f'SELECT max("condition_share") AS "share", "condition", "culprit" FROM ({newest})'
+    panel = (
+        plain_table()
+        .title("Each host in a line")
+        .description(
+            "The newest result of every case of a host: when the last one ended; how many cases "
+            "there are, and how many of them are invalid or failed, or disturbed; the lowest share "
+            "of a limit and the lowest share delivered; what took most of the host, with its share "
+            "and the culprit. Nothing stands where there is none, or where it is unknown."
+        )
+        .height(9)
+        .with_target(Query(worst, "A", TABLE))
+        .with_target(Query(f'{taken} GROUP BY "host"', "B", TABLE))
+        .with_target(Query(counted("unusable", Verdict.INVALID, Verdict.FAILED), "C", TABLE))
+        .with_target(Query(counted("disturbed", Verdict.DISTURBED), "D", TABLE))
+        # See the table of the board Overview.
+        .with_transformation(transformation("filterFieldsByName", exclude={"names": ["Time"]}))
+        .with_transformation(transformation("merge"))
+        .with_transformation(organised(HOST_COLUMNS))
+        .override_by_name("host", [*filtered(), prop("custom.minWidth", 150)])
+        .override_by_name("measured", [prop("unit", AGE), *coloured_text(PLAIN), width(120)])
+        .override_by_name("cases", number("none", 0, 60))
+        .override_by_name("invalid, failed", [*number("none", 0, 105), *coloured_text(FOUND)])
+        .override_by_name("disturbed", [*number("none", 0, 85), *coloured_text(FOUND)])
+        .override_by_name("lowest of limit", [*number(SHARE, 1, 115), *coloured_text(OF_LIMIT)])
+        .override_by_name("lowest delivered", [*number(SHARE, 1, 125), *coloured_text(DELIVERED)])
+        .override_by_name("host was", [*coloured_text(PLAIN), width(90)])
+        .override_by_name("taken", [*number(SHARE, 1, 75), *coloured_text(PLAIN)])
+        .override_by_name("culprit", [*coloured_text(PLAIN), prop("custom.minWidth", 200)])
+    )
+    return sorted_by(panel, "host")
 
 
 def _words() -> list[models.ValueMapping]:

@@ -26,6 +26,7 @@ RATE, BANDWIDTH, BYTES = "si:op/s", "Bps", "bytes"
 CLOCK, RATIO, SHARE, SECONDS, NUMBER = "hertz", "none", "percentunit", "s", "none"
 POWER, TEMPERATURE, A_CYCLE = "watt", "celsius", "si:op/cycle"
 MOMENT, DAY = "time:YYYY-MM-DD HH:mm", "time:YYYY-MM-DD"
+AGE = "dateTimeFromNow"
 
 OURS_COLOUR, LIMIT_COLOUR = "blue", "#8e8e8e"
 OURS_BESIDE_PEER_COLOUR, PEER_COLOUR = "light-blue", "orange"

@@ -17,8 +17,9 @@ from hostbench.web.audit import LOOKS, Audit
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import Caller, KeyRing, NamedKeys, OwnKey, Role, requires
 from hostbench.web.problem import Problem, install_problem_handlers
-from orchestrator.api import decisions, events, hosts, jobs, results, state, suites
+from orchestrator.api import decisions, documents, events, hosts, jobs, results, state, suites
 from orchestrator.core import Orchestrator
+from orchestrator.run.posted import DOCUMENT_BYTES_MOST
 from orchestrator.settings import Settings
 
 BODY_BYTES_MOST = 1 << 20
@@ -46,7 +47,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.core = core
-    app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
+    app.add_middleware(BodyLimit, most=BODY_BYTES_MOST, others={"/documents": DOCUMENT_BYTES_MOST})
     app.add_middleware(Audit)
     install_problem_handlers(app)
     app.add_exception_handler(RedisError, _redis_away)
@@ -80,6 +81,8 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
     in_browsers = requires(ring, Role.VIEWER, Role.OPERATOR, in_browsers=True)
     app.include_router(results.pages, dependencies=[Depends(in_browsers)])
     app.include_router(hosts.registrations, dependencies=[Depends(requires(ring, Role.SERVICE))])
+    posters = requires(ring, Role.OPERATOR, Role.POSTER, Role.SERVICE)
+    app.include_router(documents.router, dependencies=[Depends(posters)])
     _describe(app, ring)
 
 

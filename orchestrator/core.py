@@ -40,6 +40,7 @@ from orchestrator.results.reporting import Reporter
 from orchestrator.results.retention import Retention
 from orchestrator.run.events import LivePublisher
 from orchestrator.run.links import Links, Registrar
+from orchestrator.run.posted import PostedDocuments
 from orchestrator.run.runner import Runner, Surroundings
 from orchestrator.settings import Settings
 
@@ -91,6 +92,14 @@ class Orchestrator:
             lambda: self._keeper.count > 0,
             self._ending,
         )
+        self.posted = PostedDocuments(
+            self.archive,
+            self.jobs,
+            self.points.outbox if self.points else None,
+            self.decider,
+            lambda: self._keeper.count > 0,
+            self._ending,
+        )
         self.metrics = Metrics(
             self.jobs, lambda: self._keeper.count, self._outbox_figures, self._monitored.text
         )
@@ -131,6 +140,7 @@ class Orchestrator:
         self._live.start()
         if self.points is not None:
             self.points.writer.start()
+        self.posted.start()
         self._retention.start()
         self._listener.start()
         self._scheduler.start()
@@ -150,6 +160,7 @@ class Orchestrator:
         self._keeper.stop_all(Stop.SHUTDOWN)
         self._runner.join(STOP_S)
         self._retention.close()
+        self.posted.close()
         self._monitored.close()
         self._listener.close()
         self._live.close()

@@ -18,8 +18,8 @@ give_up() { # CODE MESSAGE
 name=${1-} role=${2-}
 [[ $name =~ ^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$ ]] ||
     give_up 2 "NAME '$name' is not a name of a key; give up to 64 letters, digits, dots, dashes or underscores, such as: make key NAME=ann ROLE=viewer"
-[[ $role =~ ^(viewer|operator|host|none)$ ]] ||
-    give_up 2 "ROLE '$role' is not a role; give viewer, who may look, operator, who may submit and cancel too, host, for the services of the host NAME, or none, which takes the key away"
+[[ $role =~ ^(viewer|operator|poster|host|none)$ ]] ||
+    give_up 2 "ROLE '$role' is not a role; give viewer, who may look, operator, who may submit and cancel too, poster, who may post documents alone, host, for the services of the host NAME, or none, which takes the key away"
 for file in keys host_keys; do
     [[ -e secrets/$file ]] || give_up 3 "secrets/$file is missing; run: make env"
 done

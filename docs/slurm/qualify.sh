@@ -6,26 +6,28 @@ set -eu
 qualified=${HOSTBENCH_QUALIFIED:-/shared/hostbench/qualified}
 campaign=$1 baseline=$2 results=${3:-results}
 mkdir -p "$qualified"
-for document in "$results/$campaign"/*/*/result.json; do
-    node=$(basename "$(dirname "$(dirname "$document")")")
-    code=0
-    hostbench baseline check "$document" --baseline "$baseline" >/dev/null || code=$?
-    if [ "$code" = 0 ]; then
-        python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["host"]["kernel"])' \
-            "$document" >"$qualified/.$node"
-        mv "$qualified/.$node" "$qualified/$node"
-        echo "$node: qualified"
-    else
-        rm -f "$qualified/$node"
-        echo "$node: not qualified (hostbench baseline check: exit code $code)"
-    fi
-done
-hostbench fleet status "$campaign" --engine slurm --json | python3 -c '
+# Not in the pipe: if it fails, nothing is qualified or taken away.
+status=$(hostbench fleet status "$campaign" --engine slurm --json)
+printf '%s\n' "$status" | python3 -c '
 import json, sys
-for node in json.load(sys.stdin)["nodes"]:
-    if node["state"] != "measured":
-        print(node["node"], node["state"])
-' | while read -r node state; do
+for one in json.load(sys.stdin)["nodes"]:
+    print(one["node"], one["state"], one["result"]["job"] if one["result"] else "-")
+' | while read -r node state job; do
+    document=$results/$campaign/$node/$job/result.json
+    why=$state
+    if [ "$state" = measured ]; then
+        code=0
+        hostbench baseline check "$document" --baseline "$baseline" </dev/null >/dev/null ||
+            code=$?
+        why="hostbench baseline check: exit code $code"
+        if [ "$code" = 0 ]; then
+            python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["host"]["kernel"])' \
+                "$document" >"$qualified/.$node"
+            mv "$qualified/.$node" "$qualified/$node"
+            echo "$node: qualified"
+            continue
+        fi
+    fi
     rm -f "$qualified/$node"
-    echo "$node: not qualified ($state)"
+    echo "$node: not qualified ($why)"
 done

@@ -1,5 +1,6 @@
 """The exit codes of the `hostbench` command: this table is what `--help` prints."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -53,6 +54,9 @@ _MEANINGS = {
 }
 
 
-def exit_code_table() -> str:
-    """Return the codes and their meanings, one on each line."""
-    return "\n".join(f"{code.value:>3}  {code.meaning}" for code in ExitCode)
+def exit_code_table(own: Mapping[ExitCode, str] | None = None, *others: ExitCode) -> str:
+    """Return the codes and their meanings, one on each line: all, or those of a command. `own` has
+    what a code means there; `others` mean what they always do."""
+    meanings = {code: code.meaning for code in (others if own is not None else ExitCode)}
+    meanings |= own or {}
+    return "\n".join(f"{code.value:>3}  {meanings[code]}" for code in ExitCode if code in meanings)

@@ -1,6 +1,7 @@
 """Figures for people: SI prefixes, three to four significant digits."""
 
 import math
+from collections.abc import Sequence
 
 SHOWN_DIGITS = 4
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -94,6 +95,12 @@ def bound(ratio: float) -> str:
 def plural(number: int, noun: str) -> str:
     """Return `1 case` or `2 cases`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are: `a, b and 7 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def duration(seconds: float) -> str:

@@ -2,13 +2,13 @@
 takes time to import."""
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.cli.fleet_options import EngineOption, Name, Shared, on_engine
 from hostbench.cli.fleet_pairs import network
 from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
@@ -27,17 +27,20 @@ from hostbench.cli.options import (
     seconds,
     whole_number,
 )
+from hostbench.model.campaign import EngineName, Exclusive, LockName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.fleet_commands import Follower
-    from hostbench.fleet.campaign import Campaign, Engine, NodeStatus
+    from hostbench.fleet.campaign import Campaign, Engine, NodeStatus, PostTo
 
 NODES_MOST = 100_000
 TIME_LIMIT_S_MOST = 30 * 86400.0
+# How long a node tries to post its document: longer than a thousand nodes take together.
+POST_S_MOST = 180.0
 
 fleet = typer.Typer(
     name="fleet",
@@ -49,31 +52,17 @@ fleet.add_typer(network)
 fleet.add_typer(qualifying)
 
 
-class EngineChoice(StrEnum):
-    """What runs a campaign."""
-
-    KUBERNETES = "kubernetes"
-    SLURM = "slurm"
-
-
-class LockChoice(StrEnum):
-    """What keeps other runs away from a node."""
-
-    HOST = "host"
-    LEASE = "lease"
-
-
 @fleet.command(epilog=EPILOG)
 def measure(
     campaign_file: Annotated[
-        Path, typer.Option(metavar="FILE", help="The campaign, as its engine hands it out.")
+        Path, typer.Option(metavar="FILE", help="The campaign, as its engine provides it.")
     ],
     node: Annotated[str, typer.Option(metavar="NAME", help="The name of this node.")],
-    engine: Annotated[EngineChoice, typer.Option(help="What started this command.")],
+    engine: Annotated[EngineName, typer.Option(help="What started this command.")],
     lock: Annotated[
-        LockChoice,
+        LockName,
         typer.Option(help="What keeps other runs away: the host's lock file, or a Lease object."),
-    ] = LockChoice.HOST,
+    ] = "host",
     results: Results = None,
     termination_message: Annotated[
         Path | None,
@@ -85,6 +74,14 @@ def measure(
         bool,
         typer.Option("--document-to-log", help="Write the document to standard output, encoded."),
     ] = False,
+    post: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The orchestrator to post the document to."),
+    ] = None,
+    post_keys: Annotated[
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Holds its api_key and, for TLS, ca.crt."),
+    ] = None,
 ) -> None:
     """Measure this node for a campaign. Engines call it; its exit code is 0 with a document."""
     from hostbench.base.interrupt import Interrupt
@@ -105,16 +102,33 @@ def measure(
         request = NodeRequest(
             campaign=campaign,
             node=node,
-            engine=engine.value,
+            engine=engine,
             results=results_directory(results),
-            lock=lock.value,
-            lease=_lease(campaign.name, node, progress.say)
-            if lock is LockChoice.LEASE
-            else no_lease,
+            lock=lock,
+            lease=_lease(campaign.name, node, progress.say) if lock == "lease" else no_lease,
             message=termination_message,
             log=sys.stdout if document_to_log else None,
+            post=_poster(post, post_keys, interrupt),
         )
         measure_node(request, interrupt, progress)
+
+
+def _poster(
+    url: str | None, keys: Path | None, interrupt: "Interrupt"
+) -> "Callable[[bytes], object] | None":
+    """Return what posts a document, or None if none is to be posted. A wrong address or a missing
+    key is an error of the call, which keeps the measurement."""
+    if url is None or keys is None:
+        return None
+
+    def post(document: bytes) -> object:
+        from hostbench.client.api import Orchestrator
+        from hostbench.client.connection import connection_for_posts
+
+        with Orchestrator(connection_for_posts(url, keys)) as server:
+            return server.post(document, POST_S_MOST, interrupt.wait)
+
+    return post
 
 
 def _lease(
@@ -129,36 +143,9 @@ def _lease(
     return lambda interrupt: held_lease(campaign, node, interrupt, say)
 
 
-class ExclusiveChoice(StrEnum):
-    """How other work is kept away from a node while it is measured."""
-
-    TAINT = "taint"
-    REQUESTS = "requests"
-    NONE = "none"
-
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A campaign that fleet list shows.")]
-EngineOption = Annotated[EngineChoice, typer.Option(help="What runs the campaign.")]
-Shared = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIRECTORY",
-        envvar="HOSTBENCH_SHARED",
-        help="Slurm: where campaigns are; all nodes must see it.",
-    ),
-]
-
-
-def _engine(engine: EngineChoice, namespace: str | None, shared: Path | None) -> "Engine":
-    """Return the engine for a campaign that exists."""
-    from hostbench.fleet.engines import EngineOptions
-    from hostbench.fleet.engines import engine as found
-
-    return found(engine.value, EngineOptions(namespace=namespace, shared=shared))
-
-
 @fleet.command(epilog=EPILOG)
 def run(
+    context: typer.Context,
     suite: SuiteName = None,
     scale: Scale = None,
     workload: Workload = None,
@@ -167,7 +154,7 @@ def run(
     peers: Peers = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Its name; that of one there is goes on with it. Default: a new one."),
+        typer.Option(help="Its name; that of an existing campaign continues it. Default: new."),
     ] = None,
     nodes: Annotated[
         str | None,
@@ -180,17 +167,17 @@ def run(
         str | None, typer.Option(metavar="N", help="Measure so many nodes at once. Default: all.")
     ] = None,
     exclusive: Annotated[
-        ExclusiveChoice,
+        Exclusive,
         typer.Option(
             help="Keep other work away: requests, by requests of all that a node has; taint, by a "
             "taint besides; none, not at all."
         ),
-    ] = ExclusiveChoice.REQUESTS,
+    ] = Exclusive.REQUESTS,
     time_limit: Annotated[
         str,
         typer.Option(metavar="SECONDS", help="How long a node may wait and measure."),
     ] = "3600",
-    engine: EngineOption = EngineChoice.KUBERNETES,
+    engine: EngineOption = "kubernetes",
     namespace: Namespace = None,
     shared: Shared = None,
     image: Annotated[
@@ -205,12 +192,12 @@ def run(
     ] = None,
     priority: Annotated[str | None, typer.Option(help="A PriorityClass, or Slurm's QOS.")] = None,
     lock: Annotated[
-        LockChoice,
+        LockName,
         typer.Option(
             help="Kubernetes: keep out campaigns only (lease), or all runs on the host by a "
             "hostPath (host), which the namespace must allow."
         ),
-    ] = LockChoice.LEASE,
+    ] = "lease",
     service_account: Annotated[
         str | None, typer.Option(help="Kubernetes: the account of the pods; it needs Leases.")
     ] = None,
@@ -234,6 +221,20 @@ def run(
             metavar="PATH", help="Slurm: hostbench on the nodes, such as that of make install."
         ),
     ] = "hostbench",
+    post: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Nodes also post their documents to this orchestrator's API."
+        ),
+    ] = None,
+    post_keys: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What holds api_key and ca.crt for --post. Kubernetes: a Secret of the namespace; "
+            "Slurm: a directory that all nodes see.",
+        ),
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Start it, print its name and return.")
     ] = False,
@@ -246,12 +247,12 @@ def run(
 ) -> None:
     """Measure a suite on many nodes, and collect the documents.
 
-    The cluster keeps the campaign: end this command when you like, and go on with --name.
+    The cluster keeps the campaign: end this command when you like, and continue with --name.
     """
     from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
     from hostbench.cli.options import check_subject, peer_choice
-    from hostbench.fleet.campaign import Exclusive, checked_name
+    from hostbench.fleet.campaign import checked_name
     from hostbench.fleet.engines import EngineOptions
     from hostbench.fleet.engines import engine as found
     from hostbench.model.suite import TRIALS_MOST
@@ -259,9 +260,24 @@ def run(
 
     check_subject(suite, workload, param or (), scale)
     if name is not None:
-        checked_name(name)
-    if queue is not None and at_most is not None and engine is EngineChoice.KUBERNETES:
+        checked_name(name, "--name")
+    if queue is not None and at_most is not None and engine == "kubernetes":
         raise UsageError("--at-most and --queue are both given; the queue decides: leave out one")
+    options = EngineOptions(
+        namespace=namespace,
+        image=image,
+        queue=queue,
+        priority=priority,
+        lock=lock,
+        service_account=service_account,
+        tolerate=tuple(tolerate or ()),
+        annotations=_annotations(annotation or []),
+        shared=shared,
+        reservation=reservation,
+        account=account,
+        program=program,
+        post=_post_to(post, post_keys, engine),
+    )
     request = CampaignRequest(
         suite=RunRequest(
             suite=suite,
@@ -275,32 +291,46 @@ def run(
         name=name,
         nodes=nodes,
         at_most=None if at_most is None else whole_number("--at-most", at_most, 1, NODES_MOST),
-        exclusive=Exclusive(exclusive.value),
+        exclusive=exclusive,
         time_limit_s=_time_limit_s(time_limit),
+        options=options,
+        given=frozenset(_given(context)),
     )
-    runner = found(
-        engine.value,
-        EngineOptions(
-            namespace=namespace,
-            image=image,
-            queue=queue,
-            priority=priority,
-            lock=lock.value,
-            service_account=service_account,
-            tolerate=tuple(tolerate or ()),
-            annotations=_annotations(annotation or []),
-            shared=shared,
-            reservation=reservation,
-            account=account,
-            program=program,
-        ),
-    )
+    runner = found(engine, options)
     campaign = begin(runner, request)
     if detach:
         typer.echo(campaign.name)
         return
     follower = Follower(runner, campaign, None if no_documents else results_directory(results))
     _followed(follower, as_json=as_json)
+
+
+def _post_to(url: str | None, keys: str | None, engine: EngineName) -> "PostTo | None":
+    """Return where nodes post. Raise UsageError for half of it, or an address to which the key
+    would travel unencrypted."""
+    from hostbench.client.address import Address
+    from hostbench.fleet.campaign import PostTo
+
+    if url is None and keys is None:
+        return None
+    if url is None or not keys:
+        raise UsageError(
+            "--post and --post-keys belong together: give the address of the orchestrator and what "
+            "holds its key"
+        )
+    # Slurm's jobs have another working directory.
+    held_in = str(Path(keys).absolute()) if engine == "slurm" else keys
+    return PostTo(Address.parsed(url, "--post").url, held_in)
+
+
+def _given(context: typer.Context) -> "Iterator[str]":
+    """Yield the options on the command line, by their names in CampaignRequest and EngineOptions;
+    those of the environment and defaults are no wish to change a campaign."""
+    other = {"time_limit": "time_limit_s", "annotation": "annotations"}
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            yield other.get(name, name)
 
 
 def _annotations(texts: list[str]) -> dict[str, str]:
@@ -326,7 +356,7 @@ def _followed(follower: "Follower", *, as_json: bool) -> None:
     follower.follow()
     statuses = [follower.statuses[node] for node in follower.campaign.nodes]
     _show(follower.campaign, statuses, as_json=as_json)
-    raise typer.Exit(exit_code(statuses, follower.uncollected))
+    raise typer.Exit(exit_code(statuses, follower.uncollected or follower.unposted))
 
 
 def _show(campaign: "Campaign", statuses: "list[NodeStatus]", *, as_json: bool) -> None:
@@ -339,20 +369,18 @@ def _show(campaign: "Campaign", statuses: "list[NodeStatus]", *, as_json: bool) 
 
 
 @fleet.command(epilog=EPILOG)
+@on_engine
 def status(
+    runner: "Engine",
     name: Name,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with the campaign until it has ended.")
+        bool, typer.Option("--follow", help="Continue the campaign until it has ended.")
     ] = False,
-    engine: EngineOption = EngineChoice.KUBERNETES,
-    namespace: Namespace = None,
-    shared: Shared = None,
     as_json: Json = False,
 ) -> None:
     """Show how far each node of a campaign is."""
     from hostbench.cli.fleet_commands import Follower
 
-    runner = _engine(engine, namespace, shared)
     campaign = runner.campaign(name)
     if follow:
         _followed(Follower(runner, campaign, None), as_json=as_json)
@@ -360,14 +388,13 @@ def status(
 
 
 @fleet.command("list")
+@on_engine
 def list_(
-    engine: EngineOption = EngineChoice.KUBERNETES,
-    namespace: Namespace = None,
-    shared: Shared = None,
+    runner: "Engine",
     as_json: Json = False,
 ) -> None:
     """List the campaigns that the engine has."""
-    names = _engine(engine, namespace, shared).campaigns()
+    names = runner.campaigns()
     if as_json:
         print_json({"campaigns": names})
         return
@@ -376,11 +403,10 @@ def list_(
 
 
 @fleet.command(epilog=EPILOG)
+@on_engine
 def results(
+    runner: "Engine",
     name: Name,
-    engine: EngineOption = EngineChoice.KUBERNETES,
-    namespace: Namespace = None,
-    shared: Shared = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
@@ -392,7 +418,6 @@ def results(
     from hostbench.fleet.collect import collect
     from hostbench.results.ids import results_directory
 
-    runner = _engine(engine, namespace, shared)
     campaign, root = runner.campaign(name), results_directory(results)
     paths: dict[str, str] = {}
     lacking: dict[str, str] = {}
@@ -416,15 +441,14 @@ def results(
 
 
 @fleet.command(epilog=EPILOG)
+@on_engine
 def retry(
+    runner: "Engine",
     name: Name,
-    engine: EngineOption = EngineChoice.KUBERNETES,
-    namespace: Namespace = None,
-    shared: Shared = None,
     as_json: Json = False,
 ) -> None:
     """Measure again the nodes of a campaign that failed or are missing."""
-    nodes = _engine(engine, namespace, shared).retry(name)
+    nodes = runner.retry(name)
     if as_json:
         print_json({"campaign": name, "nodes": nodes})
         return
@@ -433,29 +457,26 @@ def retry(
 
 
 @fleet.command(epilog=EPILOG)
+@on_engine
 def cancel(
+    runner: "Engine",
     name: Name,
-    engine: EngineOption = EngineChoice.KUBERNETES,
-    namespace: Namespace = None,
-    shared: Shared = None,
     as_json: Json = False,
 ) -> None:
     """End what runs of a campaign; what was measured stays."""
-    runner = _engine(engine, namespace, shared)
     runner.cancel(name)
     _show(runner.campaign(name), list(runner.status(name)), as_json=as_json)
 
 
 @fleet.command(epilog=EPILOG)
+@on_engine
 def clean(
+    runner: "Engine",
     name: Name,
-    engine: EngineOption = EngineChoice.KUBERNETES,
-    namespace: Namespace = None,
-    shared: Shared = None,
     as_json: Json = False,
 ) -> None:
     """Remove a campaign from its cluster with all that belongs to it. Documents here stay."""
-    _engine(engine, namespace, shared).clean(name)
+    runner.clean(name)
     if as_json:
         print_json({"campaign": name, "removed": True})
     else:

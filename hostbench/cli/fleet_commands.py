@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from hostbench.fleet.campaign import (
     new_name,
 )
 from hostbench.fleet.collect import collect
+from hostbench.fleet.engines import EngineOptions
 from hostbench.judge.peer import shown_text
 
 # How often people see how far a campaign is; each end without a document, and each new reason for
@@ -31,8 +32,11 @@ COUNTS_S = 5.0
 
 @dataclass(frozen=True)
 class CampaignRequest:
-    """The options of `hostbench fleet run` that say what to measure and where; None: as in the
-    campaign of that name, else the default."""
+    """The options of `hostbench fleet run` that say what to measure, where and how.
+
+    `given`: the options on the command line, by their names here and in EngineOptions. If there is
+    a campaign of that name, it must have been begun with the same values.
+    """
 
     suite: RunRequest
     name: str | None
@@ -40,6 +44,8 @@ class CampaignRequest:
     at_most: int | None
     exclusive: Exclusive
     time_limit_s: float
+    options: EngineOptions
+    given: frozenset[str]
 
     @property
     def names_what(self) -> bool:
@@ -48,13 +54,13 @@ class CampaignRequest:
 
 
 def begin(engine: Engine, request: CampaignRequest) -> Campaign:
-    """Start a campaign, or go on with the one of that name; return it."""
+    """Start a campaign, or continue the one of that name; return it."""
     name = request.name
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
     elif name is not None and not request.names_what:
         raise UsageError(
-            f"there is no campaign {name} to go on with; name a suite to begin one of that name"
+            f"there is no campaign {name} to continue; name a suite to begin one of that name"
         )
     else:
         suite = requested_suite(request.suite)
@@ -78,22 +84,55 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
     if request.names_what and requested_suite(request.suite) != campaign.suite:
         raise UsageError(
             f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
-            "to go on with it, or choose another --name"
+            "to continue it, or choose another --name"
         )
-    # Its nodes are those of its start: a selector may match others since.
+    begun_with = {**engine.begun_with(name), **_limits(campaign)}
+    wanted = {**vars(request.options), **_limits(request)}
+    for option in sorted(request.given & begun_with.keys()):
+        if wanted[option] != begun_with[option]:
+            raise UsageError(
+                f"campaign {name} was begun {_option_words(option, begun_with[option])}, not "
+                f"{_option_words(option, wanted[option])}; leave the option out to continue the "
+                "campaign, or choose another --name"
+            )
+    if "nodes" in request.given:
+        # A selector may match others since, and a node may be gone.
+        sys.stderr.write(
+            f"campaign {name} keeps the nodes that it began with; --nodes counts for a new one\n"
+        )
     return campaign
+
+
+def _limits(one: Campaign | CampaignRequest) -> dict[str, object]:
+    """Return the options of every engine that hold for all of a campaign."""
+    names = ("at_most", "exclusive", "time_limit_s")
+    return {name: getattr(one, name) for name in names}
+
+
+def _option_words(option: str, value: object) -> str:
+    """Return an option with its value for people: `with --at-most 2`, or `without --queue`."""
+    name = f"--{option.removesuffix('_s').replace('_', '-')}"
+    if isinstance(value, Mapping):
+        name, value = "--annotation", [f"{key}={text}" for key, text in value.items()]
+    if value is None or value in ((), []):
+        return f"without {name}"
+    if isinstance(value, tuple | list):
+        return f"with {' '.join(f'{name} {text}' for text in value)}"
+    return f"with {name} {value:g}" if isinstance(value, float) else f"with {name} {value}"
 
 
 @dataclass
 class Follower:
     """Shows a campaign on standard error as it goes, and collects documents. `root` None: they stay
-    where they are."""
+    where they are. `uncollected`, `unposted`: why a node's document is not here, or not at the
+    orchestrator that the campaign posts to."""
 
     engine: Engine
     campaign: Campaign
     root: Path | None
     statuses: dict[str, NodeStatus] = field(default_factory=dict)
     uncollected: dict[str, str] = field(default_factory=dict)
+    unposted: dict[str, str] = field(default_factory=dict)
     _reasons: set[str] = field(default_factory=set)
     _counted_s: float = 0.0
 
@@ -126,7 +165,10 @@ class Follower:
             self._say(f"{status.node}: {error.message}")
 
     def _tell(self, status: NodeStatus) -> None:
-        if status.state in {NodeState.FAILED, NodeState.MISSING}:
+        if status.result is not None and status.result.unposted is not None:
+            self.unposted[status.node] = status.result.unposted
+            self._say(f"{status.node}: its document is not posted: {status.result.unposted}")
+        elif status.state in {NodeState.FAILED, NodeState.MISSING}:
             self._say(f"{status.node}: {status.state}: {status.reason}")
         elif status.state is NodeState.WAITING and status.reason not in self._reasons:
             self._reasons.add(status.reason or "")
@@ -149,7 +191,7 @@ def counts_text(statuses: Iterable[NodeStatus]) -> str:
     return ", ".join(f"{counts[state]} {state}" for state in NodeState if counts[state])
 
 
-def exit_code(statuses: Sequence[NodeStatus], uncollected: object = None) -> ExitCode:
-    """Return 0 where every node was measured and its document is here."""
-    complete = all(status.state is NodeState.MEASURED for status in statuses) and not uncollected
+def exit_code(statuses: Sequence[NodeStatus], lacking: object = None) -> ExitCode:
+    """Return 0 where every node was measured and its document is where it should be."""
+    complete = all(status.state is NodeState.MEASURED for status in statuses) and not lacking
     return ExitCode.OK if complete else ExitCode.CASE_FAILED

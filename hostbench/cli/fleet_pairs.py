@@ -1,35 +1,41 @@
 """The commands `fleet schedule` and `fleet pairs`: the network between the hosts of a fleet. They
 import what takes time to import."""
 
+import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hostbench.base.errors import UsageError, did_you_mean, shown
+from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import (
-    EPILOG,
     Csv,
     Json,
     Results,
-    print_json,
+    own_epilog,
     refuse_both,
     whole_number,
 )
+from hostbench.cli.pages import OfCampaigns, Page, check_page, jobs_named, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hostbench.decisions.pair_rounds import Round
     from hostbench.model.pairs import PairMatrix
-    from hostbench.model.result import ResultDocument
 
 network = typer.Typer()
 
 ROUNDS, NODES_MOST, SEED_MOST = 8, 10_000, 10**9
-HTML, PAGE, EXAMPLE = "--html", "the page", "pairs.html"
+CODES = own_epilog(
+    {
+        ExitCode.OK: "no host, uplink or link is slow",
+        ExitCode.WORSE: "a host, an uplink or a link is slow",
+        ExitCode.UNDECIDED: "a host or an uplink is suspect, or too little was measured",
+    }
+)
+EXAMPLE = "pairs.html"
 
 Rack = Annotated[
     list[str] | None,
@@ -42,7 +48,7 @@ Rack = Annotated[
 ]
 
 
-@network.command(epilog=EPILOG)
+@network.command(epilog=own_epilog({ExitCode.OK: "the pairs are printed"}))
 def schedule(
     nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes, by name.")],
     rounds: Annotated[
@@ -62,7 +68,7 @@ def schedule(
     where hostbench run measures, is named first.
     """
     from hostbench.decisions.pair_documents import racks_of
-    from hostbench.decisions.pair_rounds import matchings, pairs_of, rounds_most, tournament
+    from hostbench.decisions.pair_rounds import matchings, rounds_most, tournament
 
     _check_nodes(nodes)
     if full and rounds is not None:
@@ -70,6 +76,7 @@ def schedule(
     racks = racks_of(rack or (), nodes)
     most = rounds_most(len(nodes))
     number = whole_number("--seed", seed, 0, SEED_MOST)
+    found: Sequence[Round]
     if full:
         found = tournament(nodes)
     else:
@@ -77,11 +84,10 @@ def schedule(
         if rounds is not None:
             wanted = whole_number("--rounds", rounds, 1, most)
         found = matchings(nodes, wanted, racks, number)
-    share = sum(map(len, found)) / pairs_of(len(nodes))
     if as_json:
-        print_json(_schedule_tree(found, racks, number, share))
+        _write_schedule(found, len(nodes), racks, number)
     else:
-        _show_schedule(found, len(nodes), share)
+        _show_schedule(found, len(nodes))
 
 
 def _check_nodes(nodes: "Sequence[str]") -> None:
@@ -96,32 +102,43 @@ def _check_nodes(nodes: "Sequence[str]") -> None:
         seen.add(node)
 
 
-def _schedule_tree(
-    rounds: "Sequence[Round]", racks: "Mapping[str, str]", seed: int, share: float
-) -> dict[str, object]:
-    return {
-        "rounds": [[list(pair) for pair in one] for one in rounds],
+def _write_schedule(
+    rounds: "Sequence[Round]", nodes: int, racks: "Mapping[str, str]", seed: int
+) -> None:
+    """Print the schedule as JSON, a round a line as it is made."""
+    from hostbench.decisions.pair_rounds import pairs_of
+
+    pairs = 0
+    sys.stdout.write('{\n "rounds": [')
+    for number, one in enumerate(rounds):
+        sys.stdout.write(f"{',' if number else ''}\n  {json.dumps(one)}")
+        pairs += len(one)
+    rest = {
         "racks": dict(racks),
         "seed": seed,
-        "pairs": sum(map(len, rounds)),
-        "links_share": share,
+        "pairs": pairs,
+        "links_share": pairs / pairs_of(nodes),
     }
+    sys.stdout.write("\n ],\n" + json.dumps(rest, indent=1).removeprefix("{\n") + "\n")
 
 
-def _show_schedule(rounds: "Sequence[Round]", nodes: int, share: float) -> None:
+def _show_schedule(rounds: "Sequence[Round]", nodes: int) -> None:
     from hostbench.base.units import percent, plural
+    from hostbench.decisions.pair_rounds import pairs_of
     from hostbench.decisions.pair_words import round_words
 
+    pairs = 0
     for number, one in enumerate(rounds, start=1):
         typer.echo(f"round {number}: {round_words(one)}")
-    pairs = sum(map(len, rounds))
+        pairs += len(one)
+    share = percent(pairs / pairs_of(nodes))
     typer.echo(
-        f"{plural(pairs, 'pair')} of {plural(nodes, 'node')}, {percent(share)} of all: a single "
-        f"slow link is among them with a chance of {percent(share)}."
+        f"{plural(pairs, 'pair')} of {plural(nodes, 'node')}, {share} of all: a single slow link "
+        f"is among them with a chance of {share}."
     )
 
 
-@network.command(epilog=EPILOG)
+@network.command(epilog=CODES)
 def pairs(
     documents: Annotated[
         list[str],
@@ -138,34 +155,26 @@ def pairs(
             metavar="TITLE", help="Which case. Default: the bandwidth that most of the jobs have."
         ),
     ] = None,
-    campaign: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only jobs of this campaign. May be repeated."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
-    ] = None,
+    campaign: OfCampaigns = None,
+    html: Page = None,
     results: Results = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
     """Say which hosts, racks' uplinks and links of a network are slow, from jobs between two hosts.
 
-    A document counts once; two jobs of the same two hosts are two measurements of their link. Exit
-    code 0: none is slow. 20: one is slow. 21: suspect, or too little was measured.
+    A document counts once; two jobs of the same two hosts are two measurements of their link.
     """
-    from hostbench.decisions.documents import documents_of
     from hostbench.decisions.pair_documents import matrix_of
-    from hostbench.results.ids import results_directory
-    from hostbench.results.output import check_output
 
     refuse_both(as_json, as_csv)
+    check_page(html, EXAMPLE)
+    jobs, refused = jobs_named(documents, None, campaign, results)
+    matrix = matrix_of(jobs, rack or (), case, refused)
     if html is not None:
-        check_output(HTML, PAGE, html, EXAMPLE)
-    given = documents_of(documents, results_directory(results))
-    matrix = matrix_of(_of_campaigns(given, campaign or ()), rack or (), case)
-    if html is not None:
-        _write_page(matrix, html)
+        from hostbench.page.pairs import pairs_report
+
+        write_page(html, pairs_report(matrix))
     if as_json:
         typer.echo(matrix.model_dump_json(indent=1))
     elif as_csv:
@@ -176,34 +185,11 @@ def pairs(
         from hostbench.cli.render_pairs import show_pairs
 
         show_pairs(matrix, sys.stdout)
-    raise typer.Exit(_exit_code(matrix))
+    raise typer.Exit(pairs_exit_code(matrix))
 
 
-def _of_campaigns(
-    documents: "Sequence[ResultDocument]", campaigns: "Sequence[str]"
-) -> "Sequence[ResultDocument]":
-    if not campaigns:
-        return documents
-    there = {one.member.campaign for one in documents if one.member is not None}
-    for name in campaigns:
-        if name not in there:
-            known = f"they are of {', '.join(sorted(there))}" if there else "they are of none"
-            raise UsageError(
-                f"--campaign {shown(name)}: no document is of it; {did_you_mean(name, there)}"
-                f"{known}"
-            )
-    return [one for one in documents if one.member is not None and one.member.campaign in campaigns]
-
-
-def _write_page(matrix: "PairMatrix", target: Path) -> None:
-    from hostbench.page.pairs import pairs_report
-    from hostbench.report.html import html as page_of
-    from hostbench.results.output import write_output
-
-    write_output(HTML, PAGE, target, page_of(pairs_report(matrix)).encode())
-
-
-def _exit_code(matrix: "PairMatrix") -> ExitCode:
+def pairs_exit_code(matrix: "PairMatrix") -> ExitCode:
+    """Return 20 if anything is slow, 21 if anything is suspect or unknown, else 0."""
     from hostbench.model.pairs import PairWord
 
     words = {one.word for one in (*matrix.hosts, *matrix.uplinks)}

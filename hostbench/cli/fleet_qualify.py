@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench.base.errors import ResourceError, UsageError, shown
-from hostbench.cli.options import EPILOG, Json, Namespace, print_json, seconds
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.fleet_options import OptionalName
+from hostbench.cli.options import Json, Namespace, own_epilog, print_json, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,18 +21,20 @@ if TYPE_CHECKING:
 qualifying = typer.Typer()
 DAY_S = 86400.0
 DAYS_MOST = 3650.0
+CODES = own_epilog(
+    {
+        ExitCode.OK: "all nodes are qualified",
+        ExitCode.CASE_FAILED: "Kubernetes refused a call",
+        ExitCode.WORSE: "a node is not qualified",
+        ExitCode.UNDECIDED: "a node was not measured, is suspect, has changed or is too old",
+    },
+    ExitCode.UNREACHABLE,
+)
 
 
-@qualifying.command(epilog=EPILOG)
+@qualifying.command(epilog=CODES)
 def qualify(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="A campaign that fleet list shows. Without one: the nodes that were qualified and "
-            "have to be measured again, for their system has changed.",
-        ),
-    ] = None,
+    name: OptionalName = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -55,10 +59,8 @@ def qualify(
     namespace: Namespace = None,
     as_json: Json = False,
 ) -> None:
-    """Mark the nodes of a Kubernetes cluster by what a campaign measured: condition, label, taint.
-
-    Exit code 0: all are qualified. 20: some are not. 21: some were not measured.
-    """
+    """Mark the nodes of a Kubernetes cluster by what a campaign measured: condition, label,
+    taint."""
     from hostbench.fleet.engines import needs_lightkube
 
     needs_lightkube()

@@ -10,22 +10,31 @@ import typer
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import Require
-from hostbench.cli.options import EPILOG, Csv, Json, Results
-from hostbench.cli.pages import OfSuite
+from hostbench.cli.fleet_pairs import Rack, pairs_exit_code
+from hostbench.cli.options import Csv, Json, Results, own_epilog
+from hostbench.cli.pages import OfCampaigns, OfSuite, Page, check_page, jobs_named, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hostbench.model.decision import JobFigures
     from hostbench.model.fleet import FleetCheck
+    from hostbench.model.pairs import PairMatrix
 
 reports = typer.Typer()
 
-HTML, PAGE = "--html", "the page"
 EXAMPLE = "fleet.html"
+CODES = own_epilog(
+    {
+        ExitCode.OK: "what --require says holds",
+        ExitCode.WORSE: "a host is low, or a part of the network is slow",
+        ExitCode.UNDECIDED: "suspect, too few hosts, a population of its own, or network unknown",
+        ExitCode.NOT_COMPARABLE: "no figure can be used; with complete: something is missing",
+    }
+)
 
 
-@reports.command(epilog=EPILOG)
+@reports.command(epilog=CODES)
 def report(
     documents: Annotated[
         list[str],
@@ -35,21 +44,18 @@ def report(
             "such as '2026*-quick-*'.",
         ),
     ],
-    html: Annotated[
-        Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")
-    ] = None,
+    html: Page = None,
     require: Annotated[
         Require,
         typer.Option(
             help="Exit code 0 for: not-worse, no host is low; decided, and none is suspect, "
-            "without others to compare with, or of a population of its own; complete, and no case "
-            "and no node is missing."
+            "without others to compare with, or of a population of its own; complete, and no case, "
+            "no node and no document is missing."
         ),
     ] = Require.DECIDED,
-    campaign: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only jobs of this campaign.")
-    ] = None,
+    campaign: OfCampaigns = None,
     suite: OfSuite = None,
+    rack: Rack = None,
     nodes: Annotated[
         Path | None,
         typer.Option(
@@ -66,24 +72,25 @@ def report(
     """Say which hosts of a campaign are bad, from their result documents alone.
 
     Hosts of one hardware model are compared with each other, or with a baseline of as many hosts.
-    Exit code 0: none is low. 20: a host is low. 21: suspect, or too few hosts. 22: nothing can be
-    compared.
+    Jobs between two hosts also give what hostbench fleet pairs says of the network.
     """
     from hostbench.decisions.fleet import checked_fleet
     from hostbench.decisions.fleet_words import fleet_sentences
-    from hostbench.results.output import check_output, write_output
 
     if as_json + as_csv + as_markdown > 1:
         raise UsageError("give one of --json, --csv and --markdown")
-    if html is not None:
-        check_output(HTML, PAGE, html, EXAMPLE)
+    check_page(html, EXAMPLE)
     wanted = () if nodes is None else _node_names(nodes)
-    found = checked_fleet(_jobs(documents, campaign, suite, results), time.time(), wanted)
+    jobs, refused = jobs_named(documents, suite, campaign, results)
+    found = checked_fleet(jobs, time.time(), wanted)
+    pairs, why_not = _network(jobs, rack or ())
+    found = found.model_copy(
+        update={"refused": tuple(refused), "pairs": pairs, "notes": (*found.notes, *why_not)}
+    )
     if html is not None:
         from hostbench.page.fleet import fleet_report
-        from hostbench.report.html import html as page_of
 
-        write_output(HTML, PAGE, html, page_of(fleet_report(found)).encode())
+        write_page(html, fleet_report(found))
     if as_json:
         typer.echo(found.model_dump_json(indent=1))
     elif as_csv:
@@ -98,6 +105,10 @@ def report(
     else:
         for sentence in fleet_sentences(found):
             typer.echo(sentence)
+        if pairs is not None:
+            from hostbench.cli.render_pairs import show_pairs
+
+            show_pairs(pairs, sys.stdout)
     raise typer.Exit(exit_code(found, require))
 
 
@@ -106,7 +117,8 @@ def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
     from hostbench.model.baseline import HostWord
 
     words = {host.word for host in found.hosts}
-    if HostWord.LOW in words:
+    network = ExitCode.OK if found.pairs is None else pairs_exit_code(found.pairs)
+    if HostWord.LOW in words or network is ExitCode.WORSE:
         return ExitCode.WORSE
     if not any(host.figures for host in found.hosts):
         return ExitCode.NOT_COMPARABLE
@@ -116,34 +128,33 @@ def exit_code(found: "FleetCheck", require: Require) -> ExitCode:
         for host in found.hosts
         for one in host.lost
     )
-    if require is Require.COMPLETE and (lost or found.missing):
+    if require is Require.COMPLETE and (lost or found.missing or found.refused):
         return ExitCode.NOT_COMPARABLE
     is_apart = any(one.beside is not None for one in found.populations)
-    if require is not Require.NOT_WORSE and (words != {HostWord.AS_EXPECTED} or is_apart):
-        return ExitCode.UNDECIDED
-    return ExitCode.OK
+    is_open = words != {HostWord.AS_EXPECTED} or is_apart or network is ExitCode.UNDECIDED
+    return ExitCode.UNDECIDED if is_open and require is not Require.NOT_WORSE else ExitCode.OK
 
 
-def _jobs(
-    documents: "Sequence[str]", campaign: str | None, suite: str | None, results: Path | None
-) -> "list[JobFigures]":
-    from hostbench.decisions.index import FigureIndex
-    from hostbench.decisions.sets import JobFilter, jobs_of
-    from hostbench.results.ids import results_directory
+def _network(
+    jobs: "Sequence[JobFigures]", racks: "Sequence[str]"
+) -> "tuple[PairMatrix | None, tuple[str, ...]]":
+    """Return the network between the hosts, or None and why it is not judged, as sentences. Raise
+    UsageError for a wrong rack."""
+    from hostbench.decisions.pair_documents import documents_between_hosts, judged, measured_pairs
 
-    wanted = JobFilter(suite=suite)
-    with FigureIndex(results_directory(results)) as index:
-        found = [job for one in documents for job in jobs_of(one, index, wanted)]
-    if campaign is None:
-        return found
-    own = [job for job in found if job.member is not None and job.member.campaign == campaign]
-    if not own:
-        there = sorted({job.member.campaign for job in found if job.member is not None})
-        raise UsageError(
-            f"--campaign {shown(campaign)}: none of {len(found)} documents is of it; "
-            + (f"they are of {', '.join(there)}" if there else "they are of no campaign")
-        )
-    return own
+    documents = documents_between_hosts(jobs)
+    if not documents:
+        if racks:
+            raise UsageError(
+                f"--rack {shown(racks[0])} is about a network, and no document is of a job between "
+                "two hosts; leave it out"
+            )
+        return None, ()
+    try:
+        found = measured_pairs(documents)
+    except UsageError as error:
+        return None, (f"The network between the hosts is not judged: {error.message}.",)
+    return judged(found, racks), ()
 
 
 def _node_names(path: Path) -> tuple[str, ...]:

@@ -3,26 +3,35 @@
 Each function imports what takes time to import.
 """
 
+import inspect
 import json
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hostbench.base.errors import UsageError, shown
-from hostbench.base.exitcode import exit_code_table
+from hostbench.base.exitcode import ExitCode, exit_code_table
 
 if TYPE_CHECKING:
     from hostbench.model.result import ResultDocument
     from hostbench.model.suite import PeerChoice
 
-EPILOG = "Exit codes:\n\n\b\n" + exit_code_table()
+EPILOG_HEAD = "Exit codes:\n\n\b\n"
+EPILOG = EPILOG_HEAD + exit_code_table()
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+
+
+def own_epilog(own: Mapping[ExitCode, str], *more: ExitCode) -> str:
+    """Return the exit codes of a command that measures nothing: its own, those of wrong calls, and
+    `more` with their usual meaning."""
+    usual = (ExitCode.USAGE, ExitCode.RESOURCE, *more)
+    return EPILOG_HEAD + exit_code_table(own, *usual)
 
 
 class IdlePolicy(StrEnum):
@@ -247,3 +256,19 @@ def print_document(document: "ResultDocument", *, as_json: bool, as_csv: bool) -
         from hostbench.cli.render import show_result
 
         show_result(document, sys.stdout)
+
+
+def with_options(reach: Callable[..., Any], function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command from a function that takes something before its own options, such as an
+    orchestrator: what the context that `reach` returns yields. The options of `reach` are added."""
+    own = list(inspect.signature(function).parameters.values())[1:]
+    shared = list(inspect.signature(reach).parameters.values())
+
+    def command(**options: Any) -> None:
+        given = {parameter.name: options.pop(parameter.name) for parameter in shared}
+        with reach(**given) as found:
+            function(found, **options)
+
+    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__doc__, command.__name__ = function.__doc__, function.__name__
+    return command

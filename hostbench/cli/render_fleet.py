@@ -6,7 +6,7 @@ from typing import TextIO
 from pydantic import TypeAdapter
 from rich.table import Table
 
-from hostbench.base.units import plural
+from hostbench.base.units import plural, some_of
 from hostbench.cli.fleet_commands import counts_text
 from hostbench.cli.render_list import console_for
 from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
@@ -35,8 +35,11 @@ def show_status(campaign: Campaign, statuses: Sequence[NodeStatus], stream: Text
     )
     groups: dict[tuple[NodeState, str], list[str]] = {}
     for status in statuses:
-        if status.reason is not None:
-            groups.setdefault((status.state, status.reason), []).append(status.node)
+        reason = status.reason
+        if status.result is not None and status.result.unposted is not None:
+            reason = f"its document is not posted: {status.result.unposted}"
+        if reason is not None:
+            groups.setdefault((status.state, reason), []).append(status.node)
     if not groups:
         return
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
@@ -44,7 +47,5 @@ def show_status(campaign: Campaign, statuses: Sequence[NodeStatus], stream: Text
     table.add_column("nodes", overflow="fold")
     table.add_column("reason", overflow="fold")
     for (state, reason), nodes in groups.items():
-        more = len(nodes) - NODES_SHOWN
-        names = ", ".join(nodes[:NODES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        table.add_row(state, names, shown_text(reason))
+        table.add_row(state, some_of(nodes, NODES_SHOWN), shown_text(reason))
     console.print(table)

@@ -2,10 +2,9 @@
 lets other commands use an orchestrator."""
 
 import contextlib
-import inspect
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,6 +28,7 @@ from hostbench.cli.options import (
     print_json,
     refuse_both,
     whole_number,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -77,31 +77,15 @@ def _reach_or_none(
     return contextlib.nullcontext()
 
 
-def _with_server(reach: Callable[..., Any], function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command from a function that takes the orchestrator before its own options: the
-    result of `reach`, whose options are added."""
-    own = list(inspect.signature(function).parameters.values())[1:]
-    shared = list(inspect.signature(reach).parameters.values())
-
-    def command(**options: Any) -> None:
-        given = {parameter.name: options.pop(parameter.name) for parameter in shared}
-        with reach(**given) as server:
-            function(server, **options)
-
-    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    command.__doc__, command.__name__ = function.__doc__, function.__name__
-    return command
-
-
 def _command(function: Callable[..., None]) -> Callable[..., None]:
-    stack.command(epilog=EPILOG)(_with_server(_reach, function))
+    stack.command(epilog=EPILOG)(with_options(_reach, function))
     return function
 
 
 def here_or_there(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command that uses an orchestrator if options request it, and otherwise gets None for
     it."""
-    return _with_server(_reach_or_none, function)
+    return with_options(_reach_or_none, function)
 
 
 def refuse_here(**given: object) -> None:

@@ -1,10 +1,11 @@
 """The calls of an orchestrator (docs/api.md), with typed answers and errors of one line."""
 
 import contextlib
+import random
 import ssl
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -23,7 +24,7 @@ from hostbench.client.failures import (
 )
 from hostbench.model.baseline import BaselineList, HostCheck
 from hostbench.model.decision import Comparison, HostHistory
-from hostbench.model.jobs import HostList, JobList, JobSpec, JobView
+from hostbench.model.jobs import HostList, JobList, JobSpec, JobView, PostedDocument
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
@@ -33,6 +34,10 @@ DOCUMENT_S = 180.0
 SILENCE_S = 50.0
 POST_ATTEMPTS = 3
 POST_PAUSE_S = 0.5
+# A thousand nodes of a campaign may post at the same time, and an orchestrator stores some ten
+# documents a second.
+DOCUMENT_POST_S = 20.0
+DOCUMENT_PAUSE_S = 4.0
 PAGE_JOBS = 100
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -73,6 +78,30 @@ class Orchestrator:
                     raise
                 time.sleep(POST_PAUSE_S)
         raise AssertionError("the last attempt returns or raises")
+
+    def post(
+        self, document: bytes, give_up_s: float, pause: Callable[[float], None] = time.sleep
+    ) -> PostedDocument:
+        """Store a document. While the orchestrator is away or has too much to do, try again for
+        `give_up_s`."""
+        until_s = time.monotonic() + give_up_s
+        headers = {"Content-Type": "application/json"}
+        timeout = httpx.Timeout(DOCUMENT_POST_S, connect=CONNECT_S)
+        while True:
+            try:
+                return self._ask(
+                    PostedDocument,
+                    "POST",
+                    "/documents",
+                    content=document,
+                    headers=headers,
+                    timeout=timeout,
+                )
+            except LostContact:
+                if time.monotonic() >= until_s:
+                    raise
+                # At random, so that a thousand nodes do not come again together.
+                pause(random.uniform(0.2, 1) * DOCUMENT_PAUSE_S)  # noqa: S311
 
     def jobs(self, limit: int, state: str | None = None, host: str | None = None) -> JobList:
         """Return the newest `limit` jobs (0: all), newest first; `next`: there are older ones."""

@@ -33,14 +33,15 @@ class Reach:
 
 @dataclass(frozen=True)
 class Connection:
-    """How to reach the orchestrator. `named_by` and `key_from` name the sources, for messages.
-    `ca_file` None: the authorities that this system trusts."""
+    """How to reach the orchestrator. `named_by` and `key_from` name the sources, for messages, and
+    `key_option` what names another key. `ca_file` None: the authorities that this system trusts."""
 
     address: Address
     named_by: str
     key: str = field(repr=False)
     key_from: str
     ca_file: Path | None
+    key_option: str = "--key-file or HOSTBENCH_API_KEY_FILE"
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,20 @@ def connection(
     if address.encrypted:
         ca_file = _ca_file(places, checkout, own=own)
     return Connection(address, named_by, key, key_from, ca_file)
+
+
+POST, POST_KEYS = "--post", "--post-keys"
+KEY_OF_POSTS, CA_OF_POSTS = "api_key", "ca.crt"
+
+
+def connection_for_posts(url: str, keys: Path) -> Connection:
+    """Return the connection of a node that posts its document. `keys` is a directory with the key
+    and, where the system does not trust it, the authority. Raise UsageError or ResourceError."""
+    address = Address.parsed(url, POST)
+    key, key_from = _read_key(keys / KEY_OF_POSTS, POST_KEYS, POST_KEYS)
+    authority = keys / CA_OF_POSTS
+    ca_file = authority if address.encrypted and authority.exists() else None
+    return Connection(address, POST, key, key_from, ca_file, POST_KEYS)
 
 
 def _at_home(text: str) -> Path:
@@ -194,14 +209,14 @@ def _ca_file(places: Sequence[_Place], checkout: Checkout | None, *, own: bool) 
     return checkout.ca_file if checkout is not None and own else None
 
 
-def _read_key(path: Path, name: str) -> tuple[str, str]:
+def _read_key(path: Path, name: str, option: str = "--key-file") -> tuple[str, str]:
     where = f"{path} ({name})"
     try:
         with path.open("rb") as file:
             content = file.read(KEY_BYTES_MOST)
     except OSError as error:
         raise ResourceError(
-            f"cannot read the key {where}: {error.strerror}; name a readable file with --key-file; "
+            f"cannot read the key {where}: {error.strerror}; name a readable file with {option}; "
             "on the stack's own host make env makes secrets/api_key"
         ) from None
     return _checked(content.decode("latin-1"), where), where

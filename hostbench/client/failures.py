@@ -111,8 +111,8 @@ def refusal(connection: Connection, response: httpx.Response) -> HostbenchError:
     detail = str(problem.get("detail") or problem.get("title") or response.reason_phrase)
     if status in (401, 403):
         return UnreachableError(
-            f"{url} refuses the key from {connection.key_from}; give its own key with --key-file "
-            "or HOSTBENCH_API_KEY_FILE"
+            f"{url} refuses the key from {connection.key_from}; give its own key with "
+            f"{connection.key_option}"
         )
     if status >= 500 or status == TOO_MANY:
         return LostContact(f"{url} cannot work now: {detail}")

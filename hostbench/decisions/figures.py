@@ -9,7 +9,7 @@ from typing import Any
 
 from hostbench.base.units import exact_bytes, human
 from hostbench.model.baseline import HostKey
-from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.model.decision import FAR_HOST_FACT, CaseFigure, JobFigures
 from hostbench.model.events import PROTOCOL_SCHEMA
 from hostbench.model.host import Boot, HostInventory
 from hostbench.model.result import USABLE, CampaignMember, Verdict
@@ -163,7 +163,7 @@ def _facts(document: Mapping[str, Any], host: HostInventory) -> Iterator[tuple[s
     for program in document["programs"]:
         known[program["name"]] = f"{program['version']} ({program['sha256'][:HASH_SHOWN]})"
     if (far := document.get("far_host")) is not None:
-        known["far host"] = far["inventory"]["hostname"]
+        known[FAR_HOST_FACT] = far["inventory"]["hostname"]
     for name, value in known.items():
         if value is not None and value != "":
             yield name, _ON_OFF[value] if isinstance(value, bool) else str(value)

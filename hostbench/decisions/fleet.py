@@ -45,9 +45,9 @@ from hostbench.decisions.hostcheck import (
     expectation,
 )
 from hostbench.decisions.population import error_shares
+from hostbench.decisions.reference import Reference, check_fields, deciding_log
 from hostbench.decisions.tolerance import (
     benjamini_hochberg,
-    chance_below,
     holm,
     limit_rank,
     tolerance_factor,
@@ -182,7 +182,7 @@ class _Level:
         self._squares = math.fsum((log - self._middle) ** 2 for log in self._sorted)
         self._shares = math.fsum(1 / self.jobs[name] for name in counted)
 
-    def others(self, host: str | None) -> "_Reference | None":
+    def others(self, host: str | None) -> Reference | None:
         """Return the hosts without one, or None if they are too few."""
         counts = host is not None and host in self.logs and host not in self.left_out
         n = len(self._sorted) - counts
@@ -203,7 +203,7 @@ class _Level:
         mean = self._middle + total / n
         deviation = max(DEVIATION_LEAST, math.sqrt(variance))
         rank = limit_rank(n)
-        return _Reference(
+        return Reference(
             n=n,
             mean=mean,
             deviation=deviation,
@@ -214,20 +214,20 @@ class _Level:
 
 
 @dataclass(frozen=True)
-class _Reference:
-    """What `n` other hosts do in a case. `least`: the tolerance limit; `is_free`: whatever the
-    distribution."""
+class _Compared:
+    """A figure of a host and what `other` hosts do; None: they are too few."""
 
-    n: int
-    mean: float
-    deviation: float
-    usual: float
-    least: float
-    is_free: bool
+    case: str
+    log: float
+    needs_another: bool
+    other: Reference | None
 
-    def chance(self, log: float) -> float:
-        """Return how often a sound host is so far off."""
-        return chance_below(self.mean - log, self.deviation * math.sqrt(1 + 1 / self.n), self.n)
+    @property
+    def chance(self) -> float:
+        """How often a sound host is so far below the limit. What is above it takes no time."""
+        if self.other is None or self.log >= self.other.least:
+            return 1.0
+        return self.other.chance(self.log)
 
 
 class _Judge:
@@ -327,90 +327,56 @@ class _Judge:
                     f"{' and '.join(self._files)} expects in {one.title}: all of them may be low."
                 )
 
-    def _checked_log(self, host: Host, case: str) -> tuple[float, bool]:
-        """Return the figure that decides, and whether another job must confirm it."""
-        logs = host.logs[case]
-        is_stray = strays(host.key, self._cases[case].workload)
-        return (max(logs) if is_stray else statistics.median(logs)), is_stray and len(logs) == 1
+    def _compared(self, host: Host) -> Iterator[_Compared]:
+        """Yield the figures of a host beside those hosts that still count."""
+        for case, logs in host.logs.items():
+            is_stray = strays(host.key, self._cases[case].workload)
+            log, needs_another = deciding_log(logs, is_stray=is_stray)
+            yield _Compared(case, log, needs_another, self._levels[case].others(host.name))
+
+    def _off(self, figures: Iterable[_Compared]) -> list[_Compared]:
+        """Return the figures of a host that are further below the limit than chance explains."""
+        known = [one for one in figures if one.other is not None and one.case in self._shares]
+        chances = [one.chance for one in known]
+        off = holm(chances, TESTED_ERROR, [self._shares[one.case] for one in known])
+        return [
+            one
+            for one, chance, is_off in zip(known, chances, off, strict=True)
+            if is_off and chance < 1.0
+        ]
 
     def _low_cases(self, host: Host) -> list[str]:
-        """Return the cases in which a host is low beside those that still count."""
-        found = []
-        for case in host.logs:
-            log, needs_another = self._checked_log(host, case)
-            other = self._levels[case].others(host.name)
-            if other is not None and case in self._shares:
-                chance = other.chance(log) if log < other.least else 1.0
-                found.append((case, chance, needs_another))
-        low = self._holm([(case, chance) for case, chance, _ in found])
-        return [
-            case
-            for (case, chance, needs_another), is_low in zip(found, low, strict=True)
-            if is_low and not needs_another and chance < 1.0
-        ]
-
-    def _holm(self, chances: Sequence[tuple[str, float]]) -> list[bool]:
-        shares = [self._shares[case] for case, _ in chances]
-        return holm([chance for _, chance in chances], TESTED_ERROR, shares)
+        """Return the cases in which a host is low."""
+        return [one.case for one in self._off(self._compared(host)) if not one.needs_another]
 
     def _among_themselves(self, host: Host) -> FleetHost:
-        figures: dict[str, FleetFigure] = {}
-        chances: list[tuple[str, float]] = []
-        below: set[str] = set()
-        for case in host.logs:
-            log, needs_another = self._checked_log(host, case)
-            other = self._levels[case].others(host.name)
-            figures[case] = self._figure(host, case, log, other, needs_another)
-            if other is not None and case in self._shares:
-                chances.append((case, figures[case].p or 0.0))
-                if log < other.least:
-                    below.add(case)
-        for (case, _), is_low in zip(chances, self._holm(chances), strict=True):
-            if is_low and case in below:
-                word = HostWord.SUSPECT if figures[case].needs_another else HostWord.LOW
-                figures[case] = figures[case].model_copy(update={"word": word})
-        whole = math.fsum(self._shares[case] for case, _ in chances)
-        alone = [
-            chance * whole / self._shares[case]
-            for case, chance in chances
-            if not figures[case].needs_another
-        ]
-        p = min([1.0, *alone]) if chances else None
-        return self._host(host, _worst([one.word for one in figures.values()]), figures.values(), p)
-
-    def _figure(
-        self, host: Host, case: str, log: float, other: _Reference | None, needs_another: bool
-    ) -> FleetFigure:
-        newest = host.case(case)
-        sign = 1.0 if newest.direction == "higher" else -1.0
-        value = math.exp(sign * log)
-        share = None
-        if newest.limit is not None:
-            share = value / newest.limit if sign > 0 else newest.limit / value
-        known = {
-            "case": case,
-            "title": newest.title,
-            "workload": newest.workload,
-            "unit": newest.unit,
-            "direction": newest.direction,
-            "value": value,
-            "low": newest.low,
-            "high": newest.high,
-            "is_headline": case in self._headlines,
-            "share_of_limit": share,
+        compared = list(self._compared(host))
+        words = {
+            one.case: HostWord.SUSPECT if one.needs_another else HostWord.LOW
+            for one in self._off(compared)
         }
-        if other is None:
-            return FleetFigure(word=HostWord.NO_REFERENCE, **known)
+        figures = [self._figure(host, one, words.get(one.case)) for one in compared]
+        known = [one for one in figures if one.p is not None and one.case in self._shares]
+        whole = math.fsum(self._shares[one.case] for one in known)
+        alone = [
+            (one.p or 0.0) * whole / self._shares[one.case]
+            for one in known
+            if not one.needs_another
+        ]
+        p = min([1.0, *alone]) if known else None
+        return self._host(host, _worst([one.word for one in figures]), figures, p)
+
+    def _figure(self, host: Host, one: _Compared, word: HostWord | None) -> FleetFigure:
+        """Return a figure. `word`: what it is beyond chance, or None."""
+        newest = host.case(one.case)
+        sound = HostWord.NO_REFERENCE if one.other is None else HostWord.AS_EXPECTED
         return FleetFigure(
-            word=HostWord.AS_EXPECTED,
-            hosts=other.n,
-            expected=math.exp(sign * other.least),
-            usual=math.exp(sign * other.usual),
-            distribution_free=other.is_free,
-            p=other.chance(log),
-            needs_another=needs_another,
-            lost_ratio=max(0.0, -math.expm1(log - other.usual)),
-            **known,
+            case=one.case,
+            word=word or sound,
+            low=newest.low,
+            high=newest.high,
+            is_headline=one.case in self._headlines,
+            **check_fields(newest, one.log, one.other, needs_another=one.needs_another),
         )
 
     def _beside_baseline(self, host: Host, baseline: Baseline) -> FleetHost:

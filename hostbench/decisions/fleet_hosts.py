@@ -1,14 +1,16 @@
 """The jobs of a campaign as hosts, and their figures as logarithms; what cannot be judged together
 is refused."""
 
+import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hostbench.base.errors import UsageError, shown
-from hostbench.base.units import duration, plural
+from hostbench.base.errors import UsageError
+from hostbench.base.units import duration, plural, some_of
+from hostbench.decisions.members import refuse_clusters, refuse_several
 from hostbench.decisions.method import method_change
 from hostbench.model.baseline import HostKey
 from hostbench.model.decision import CaseFigure, JobFigures
@@ -60,16 +62,18 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     UsageError for jobs that cannot be judged together."""
     own = {job.digest or f"{job.host} {job.job}": job for job in jobs}
     ordered = sorted(own.values(), key=lambda job: (job.created_unix_s, job.job))
-    clusters = [job.member.cluster for job in ordered if job.member is not None]
-    _refuse_several("clusters", "--campaign", clusters)
-    _refuse_several("suites", "--suite", [job.suite for job in ordered])
+    refuse_clusters(ordered)
+    refuse_several("suites", "--suite", [job.suite for job in ordered])
     machines: dict[str, set[str]] = {}
     for job in ordered:
         machines.setdefault(job.machine, set()).add(job.host)
     nodes: dict[str, set[str]] = {}
+    of_node: dict[str, set[str]] = {}
     for job in ordered:
         if job.member is not None:
             nodes.setdefault(job.machine, set()).add(job.member.node)
+            if job.machine != job.host:  # Else it has no machine id.
+                of_node.setdefault(job.member.node, set()).add(job.machine)
     hosts: dict[str, Host] = {}
     for job in ordered:
         identity = f"{job.machine} {job.host}" if len(machines[job.machine]) > 1 else job.machine
@@ -78,7 +82,9 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
         of = {job.member.node} if job.member is not None else nodes.get(job.machine, set())
         if len(of) == 1:
             (name,) = of
-            identity = f"node {name}"
+            # A node may have got another machine: that is another host.
+            several = len(of_node.get(name, ())) > 1
+            identity = f"node {name} {job.machine}" if several else f"node {name}"
         hosts.setdefault(identity, Host(name)).jobs.append(job)
     if len(hosts) == 1:
         (only,) = hosts.values()
@@ -87,18 +93,42 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
             f"host, {only.name}, and a fleet has several; compare one host with a baseline: "
             "hostbench baseline check"
         )
+    _refuse_copies(hosts.values())
     found = _with_own_names(list(hosts.values()))
-    notes = [*_cloned(machines, ordered), *_from_the_future(found, now_s), *_take_logs(found)]
+    notes = [
+        *_of_several_machines(of_node),
+        *_cloned(machines, ordered),
+        *_from_the_future(found, now_s),
+        *_take_logs(found),
+    ]
     return sorted(found, key=lambda one: one.name), notes
 
 
-def _refuse_several(what: str, option: str, names: Sequence[str]) -> None:
-    counts = Counter(names)
-    if len(counts) > 1:
-        named = ", ".join(f"{shown(name)} ({n} documents)" for name, n in counts.most_common(NAMED))
-        raise UsageError(
-            f"the documents are of {len(counts)} {what}, {named}: hosts are compared with others "
-            f"of one; choose with {option}, or give the documents of one"
+def _refuse_copies(hosts: Iterable[Host]) -> None:
+    """Raise UsageError for machines that nothing distinguishes, such as copies of one image: one
+    was up while another booted, which one machine cannot be."""
+    for host in hosts:
+        boots: dict[str, tuple[float, float]] = {}
+        for job in host.jobs:
+            if job.boot is not None:
+                began, last = job.created_unix_s - job.boot.since_s, job.created_unix_s
+                before = boots.get(job.boot.id, (began, last))
+                boots[job.boot.id] = (min(before[0], began), max(before[1], last))
+        ordered = sorted(boots.values())
+        if any(later[0] < earlier[1] - AHEAD_S for earlier, later in itertools.pairwise(ordered)):
+            raise UsageError(
+                f"the documents of {host.name} are of two machines with one name and one machine "
+                "id: one was up while the other booted; give the documents of one of them, and set "
+                "another host name there (or its clock, if it was set back)"
+            )
+
+
+def _of_several_machines(of_node: Mapping[str, set[str]]) -> Iterator[str]:
+    several = sorted(node for node, machines in of_node.items() if len(machines) > 1)
+    if several:
+        yield (
+            f"{plural(len(several), 'node')} had more than one machine: "
+            f"{some_of(several, NAMED)}. Each machine is judged as a host of its own."
         )
 
 
@@ -115,10 +145,9 @@ def _cloned(machines: Mapping[str, set[str]], jobs: Sequence[JobFigures]) -> Ite
     nodes = {job.machine for job in jobs if job.member is not None}
     for machine, names in machines.items():
         if len(names) > 1 and machine not in nodes:
-            some = ", ".join(sorted(names)[:NAMED])
             yield (
-                f"{len(names)} hosts have one machine id ({some}), as copies of one image do. "
-                "The report distinguishes them by their names."
+                f"{len(names)} hosts have one machine id ({some_of(sorted(names), NAMED)}), as "
+                "copies of one image do. The report distinguishes them by their names."
             )
 
 
@@ -129,12 +158,10 @@ def _from_the_future(hosts: Sequence[Host], now_s: float) -> Iterator[str]:
         if (by := max(job.created_unix_s for job in host.jobs) - now_s) > AHEAD_S
     }
     if ahead:
-        some = ", ".join(list(ahead)[:NAMED])
-        more = f" and {len(ahead) - NAMED} others" if len(ahead) > NAMED else ""
         yield (
             f"{plural(len(ahead), 'host')} began in the future by this clock, by up to "
-            f"{duration(max(ahead.values()))}: {some}{more}. Their figures count; set their clocks "
-            "(or this one)."
+            f"{duration(max(ahead.values()))}: {some_of(list(ahead), NAMED)}. Their figures count; "
+            "set their clocks (or this one)."
         )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hostbench.base.units import bound, human, percent, plural
+from hostbench.base.units import bound, human, percent, plural, some_of
 from hostbench.decisions.host_words import TOLERANCE
 from hostbench.decisions.words import relative
 from hostbench.model.baseline import HOSTS_LEAST, HostWord
@@ -23,7 +23,7 @@ from hostbench.model.summary import Verdict
 HOSTS_NAMED = 10
 NAMED = 3
 FACTS_NAMED = 4
-LOST_NAMED = 10
+LOST_NAMED = REFUSED_NAMED = 10
 
 
 def fleet_headline(fleet: FleetCheck) -> str:
@@ -199,9 +199,13 @@ def lost_groups(fleet: FleetCheck) -> Iterator[LostGroup]:
 
 
 def missing_sentences(fleet: FleetCheck) -> Iterator[str]:
-    """Yield what was skipped, missing, failed or disturbed, and by whom."""
+    """Yield what was skipped, missing, damaged, failed or disturbed, and by whom."""
     if fleet.missing:
         yield f"{plural(len(fleet.missing), 'node')} without a document: {named(fleet.missing)}."
+    yield from (f"Left out: {why}." for why in fleet.refused[:REFUSED_NAMED])
+    if len(fleet.refused) > REFUSED_NAMED:
+        more = len(fleet.refused) - REFUSED_NAMED
+        yield f"{plural(more, 'more document')} left out: --json and --csv have them."
     groups = list(lost_groups(fleet))
     for one in groups[:LOST_NAMED]:
         by = f", by {one.culprit}" if one.culprit else ""
@@ -216,5 +220,4 @@ def missing_sentences(fleet: FleetCheck) -> Iterator[str]:
 
 def named(names: tuple[str, ...], most: int = NAMED) -> str:
     """Return the first names, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return some_of(names, most)

@@ -18,10 +18,10 @@ from hostbench.base.units import plural
 from hostbench.decisions.baseline import headline_cases, strays, subsystem_of
 from hostbench.decisions.method import method_change
 from hostbench.decisions.population import error_shares
+from hostbench.decisions.reference import Reference, check_fields, deciding_log
 from hostbench.decisions.tolerance import (
     DISTRIBUTION_FREE_FROM,
     benjamini_hochberg,
-    chance_below,
     holm,
     tolerance_factor,
 )
@@ -221,38 +221,29 @@ def _figure_check(
     limit."""
     sign = 1.0 if figure.direction == "higher" else -1.0
     logs = [sign * math.log(value) for value in values]
-    is_stray = strays(job.key, figure.workload)
-    log = max(logs) if is_stray else statistics.median(logs)
-    value = math.exp(sign * log)
-    share = None
-    if figure.limit is not None:
-        share = value / figure.limit if sign > 0 else figure.limit / value
-    known = {
-        "case": case,
-        "title": figure.title,
-        "workload": figure.workload,
-        "unit": figure.unit,
-        "direction": figure.direction,
-        "value": value,
-        "is_headline": case in headlines,
-        "share_of_limit": share,
-    }
-    if others is None:
-        return FigureCheck(word=HostWord.NO_REFERENCE, **known)
-    n, middle = len(others.logs), statistics.fmean(others.logs)
-    deviation = _deviation(others, len(values))
-    least = _least(others.logs, deviation)
-    usual = statistics.median(others.logs)
+    log, needs_another = deciding_log(logs, is_stray=strays(job.key, figure.workload))
+    reference = None if others is None else _reference(others, len(values))
+    word = HostWord.NO_REFERENCE
+    if reference is not None:
+        word = HostWord.SUSPECT if log < reference.least else HostWord.AS_EXPECTED
     return FigureCheck(
-        word=HostWord.SUSPECT if log < least else HostWord.AS_EXPECTED,
-        hosts=n,
-        expected=math.exp(sign * least),
-        usual=math.exp(sign * usual),
-        distribution_free=n >= DISTRIBUTION_FREE_FROM,
-        needs_another=is_stray and len(logs) == 1,
-        p=chance_below(middle - log, deviation * math.sqrt(1 + 1 / n), n),
-        lost_ratio=max(0.0, -math.expm1(log - usual)),
-        **known,
+        case=case,
+        word=word,
+        is_headline=case in headlines,
+        **check_fields(figure, log, reference, needs_another=needs_another),
+    )
+
+
+def _reference(others: _Others, jobs: int) -> Reference:
+    """Return the reference of a host that is known by `jobs` jobs."""
+    deviation = _deviation(others, jobs)
+    return Reference(
+        n=len(others.logs),
+        mean=statistics.fmean(others.logs),
+        deviation=deviation,
+        usual=statistics.median(others.logs),
+        least=_least(others.logs, deviation),
+        is_free=len(others.logs) >= DISTRIBUTION_FREE_FROM,
     )
 
 

@@ -11,9 +11,9 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,6 +25,7 @@ from hostbench.results.ids import JOB_ID, job_ids
 from hostbench.results.sealed import checked_json, not_a_document
 from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 
+Subject = TypeVar("Subject")
 INDEX = "figures.sqlite"
 # The version of the tables: with another number, the index is made again.
 LAYOUT = 3
@@ -72,11 +73,14 @@ class FigureIndex:
         )
         return [JobFigures.model_validate_json(head) for (head,) in rows]
 
-    def jobs(self, ids: Sequence[str]) -> list[JobFigures]:
-        """Return the jobs of these ids with all their figures. Raise UsageError for a job without a
-        document, or with one that cannot be trusted."""
+    def jobs(self, ids: Sequence[str], refused: list[str] | None = None) -> list[JobFigures]:
+        """Return the jobs of these ids with all their figures.
+
+        Raise UsageError for a job without a document, or with one that cannot be trusted; with
+        `refused`, leave the job out and add the sentence there.
+        """
         self.refresh(ids)
-        return [self._job(one) for one in ids]
+        return [job for one in ids if (job := unless_refused(self._job, one, refused)) is not None]
 
     def refused(self) -> list[str]:
         """Return why documents of jobs cannot be trusted, each as part of a sentence."""
@@ -130,7 +134,9 @@ class FigureIndex:
         rows = self._connection.execute("SELECT figure FROM figures WHERE job = ?", (job,))
         cases = [CaseFigure.model_validate_json(figure) for (figure,) in rows]
         head = JobFigures.model_validate_json(row[0])
-        return head.model_copy(update={"cases": {case.case: case for case in cases}})
+        document = self.root / job / DOCUMENT
+        own = {"cases": {case.case: case for case in cases}, "document": document}
+        return head.model_copy(update=own)
 
     def refresh(self, ids: Iterable[str] | None = None) -> None:
         """Read what is new or changed in these jobs (None: in all), and remove jobs that are
@@ -171,6 +177,20 @@ class FigureIndex:
         self._connection.execute("INSERT INTO jobs VALUES (?, ?, ?)", (job, stamp, head))
 
 
+def unless_refused(
+    read: Callable[[Subject], JobFigures], subject: Subject, refused: list[str] | None
+) -> JobFigures | None:
+    """Return what `read` returns. With `refused`, a UsageError becomes a sentence there, and the
+    result is None."""
+    try:
+        return read(subject)
+    except UsageError as error:
+        if refused is None:
+            raise
+        refused.append(error.message)
+        return None
+
+
 def read_figures(document: Path) -> JobFigures:
     """Return the figures of a result document. Raise UsageError if the file is not one."""
     remedy = "give a result.json that hostbench wrote"
@@ -188,7 +208,8 @@ def read_figures(document: Path) -> JobFigures:
     raw = checked_json(content, str(document), remedy)
     try:
         statuses = job_statuses(raw, os.environ)
-        return job_figures(raw).model_copy(update={"statuses": statuses})
+        own = {"statuses": statuses, "document": document}
+        return job_figures(raw).model_copy(update=own)
     except ValidationError as error:
         raise not_a_document(error, str(document), remedy) from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:

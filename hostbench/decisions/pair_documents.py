@@ -7,17 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
-from hostbench.base.units import plural
+from hostbench.base.units import plural, some_of
+from hostbench.decisions.documents import REMEDY
+from hostbench.decisions.members import refuse_clusters
 from hostbench.decisions.pairs import Measurement, pair_matrix
+from hostbench.model.decision import JobFigures
 from hostbench.model.pairs import PairMatrix
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
 from hostbench.model.table import Direction
 from hostbench.plan.workloads import FAR_HOST, TARGET
+from hostbench.results.sealed import read_document
 
 # A pair counts as alone if others were measured during less of its time than this.
 ALONE_MOST = 0.05
 WILDCARDS = frozenset("*?[")
 CASES_NAMED = 5
+OF_ONE_HOST = "of one host alone"
 
 
 @dataclass(frozen=True)
@@ -36,11 +41,33 @@ class MeasuredPairs:
         return tuple(sorted({host for one in self.measurements for host in (one.near, one.far)}))
 
 
+def documents_between_hosts(jobs: Iterable[JobFigures]) -> list[ResultDocument]:
+    """Return the documents of the jobs of two hosts, each document once. Raise UsageError."""
+    own = {job.digest or f"{job.host} {job.job}": job for job in jobs if job.is_of_two_hosts}
+    paths = [job.document for job in own.values() if job.document is not None]
+    return [read_document(path.read_bytes(), str(path), REMEDY) for path in paths]
+
+
 def matrix_of(
-    documents: Sequence[ResultDocument], racks: Iterable[str] = (), case: str | None = None
+    jobs: Sequence[JobFigures],
+    racks: Iterable[str] = (),
+    case: str | None = None,
+    refused: Iterable[str] = (),
 ) -> PairMatrix:
-    """Judge the network between the hosts of these documents; see measured_pairs and racks_of."""
-    found = measured_pairs(documents, case)
+    """Judge the network between the hosts of these jobs; see measured_pairs and racks_of.
+    `refused`: the documents that could not be read, as sentences."""
+    refuse_clusters(jobs)
+    documents = documents_between_hosts(jobs)
+    if not documents:
+        raise _no_pairs(len(jobs))
+    others = sum(not job.is_of_two_hosts for job in jobs)
+    matrix = judged(measured_pairs(documents, case), racks)
+    alone = (f"{plural(others, 'document')} {OF_ONE_HOST}",) if others else ()
+    return matrix.model_copy(update={"left_out": (*alone, *matrix.left_out, *refused)})
+
+
+def judged(found: MeasuredPairs, racks: Iterable[str]) -> PairMatrix:
+    """Judge the network by measurements; see racks_of. Raise UsageError for a wrong rack."""
     return pair_matrix(
         found.measurements,
         racks_of(racks, found.hosts, missing=True),
@@ -58,20 +85,17 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
     A document counts once. Two jobs of the same two hosts are two measurements of their link.
     Raise UsageError if no document is of two hosts, or if they are of two clusters.
     """
-    _check_clusters(documents)
+    refuse_clusters(documents)
     pairs = [one for one in documents if one.far_host is not None]
     if not pairs:
-        raise UsageError(
-            f"{plural(len(documents), 'document')}, and none of a job between two hosts; "
-            "measure pairs with hostbench run --far-host, or with jobs of two hosts"
-        )
+        raise _no_pairs(len(documents))
     chosen = _chosen_case(pairs, case)
     names = _node_names(pairs)
     alone = _alone(pairs, chosen.case)
     measurements: list[Measurement] = []
     reasons: Counter[str] = Counter()
     if len(pairs) < len(documents):
-        reasons["of one host alone"] = len(documents) - len(pairs)
+        reasons[OF_ONE_HOST] = len(documents) - len(pairs)
     for number, document in enumerate(pairs):
         near, far = _ends(document, names)
         found = next((one for one in document.cases if one.case == chosen.case), None)
@@ -93,6 +117,13 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
         direction=metric.direction,
         measurements=tuple(measurements),
         left_out=tuple(_left_out(reasons)),
+    )
+
+
+def _no_pairs(documents: int) -> UsageError:
+    return UsageError(
+        f"{plural(documents, 'document')}, and none of a job between two hosts; measure pairs with "
+        "hostbench run --far-host, or with jobs of two hosts"
     )
 
 
@@ -142,17 +173,6 @@ def _nodes_like(name: str, nodes: Sequence[str], label: str, missing: bool) -> I
         )
 
 
-def _check_clusters(documents: Sequence[ResultDocument]) -> None:
-    """Raise UsageError for documents of two clusters."""
-    members = {one.member.cluster: one.member for one in documents if one.member is not None}
-    if len(members) > 1:
-        first, second, *_ = members.values()
-        raise UsageError(
-            f"the documents are of two clusters, {first.cluster} (campaign {first.campaign}) and "
-            f"{second.cluster} (campaign {second.campaign}); give those of one cluster"
-        )
-
-
 def _chosen_case(pairs: Sequence[ResultDocument], title: str | None) -> CaseResult:
     """Return a case of the documents: the one of this title, or the one to judge by default."""
     known: dict[str, CaseResult] = {}
@@ -169,9 +189,8 @@ def _chosen_case(pairs: Sequence[ResultDocument], title: str | None) -> CaseResu
             return found[0]
         titles = sorted({one.title for one in (found or known.values())})
         several = "is several cases" if found else "is no case of these documents"
-        more = f" and {len(titles) - CASES_NAMED} more" if len(titles) > CASES_NAMED else ""
         raise UsageError(
-            f"--case {shown(title)} {several}; there are {', '.join(titles[:CASES_NAMED])}{more}"
+            f"--case {shown(title)} {several}; there are {some_of(titles, CASES_NAMED)}"
         )
     if not known:
         raise UsageError(

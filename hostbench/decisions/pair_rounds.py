@@ -9,16 +9,36 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import overload
 
 Pair = tuple[str, str]
 Round = tuple[Pair, ...]
 
 
-def tournament(nodes: Sequence[str]) -> list[Round]:
+def tournament(nodes: Sequence[str]) -> Sequence[Round]:
     """Return rounds in which every pair of hosts occurs once: n - 1 rounds, or n if n is odd; then
     one host rests in each round."""
-    places: list[str | None] = [*nodes, *([None] if len(nodes) % 2 else [])]
-    return [_round(places, at) for at in range(len(places) - 1)]
+    return _Tournament([*nodes, *([None] if len(nodes) % 2 else [])])
+
+
+class _Tournament(Sequence[Round]):
+    """Makes each round when it is needed: all pairs of 10,000 hosts would take gigabytes."""
+
+    def __init__(self, places: Sequence[str | None]) -> None:
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> Round: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Round]: ...
+    def __getitem__(self, at: int | slice) -> Round | list[Round]:
+        found = range(len(self))[at]  # IndexError ends an iteration.
+        if isinstance(found, range):
+            return [_round(self._places, one) for one in found]
+        return _round(self._places, found)
 
 
 def matchings(

@@ -3,13 +3,13 @@
 import fnmatch
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from hostbench.base.errors import UsageError, did_you_mean, shown
-from hostbench.decisions.index import FigureIndex, read_figures
+from hostbench.decisions.index import FigureIndex, read_figures, unless_refused
 from hostbench.model.decision import JobFigures
 from hostbench.results.ids import JOB_ID, job_ids
 from hostbench.results.store import DOCUMENT, LATEST
@@ -58,13 +58,21 @@ def moment(option: str, text: str) -> float:
 
 
 def jobs_of(
-    expression: str, index: FigureIndex, wanted: JobFilter, *, files: bool = True
+    expression: str,
+    index: FigureIndex,
+    wanted: JobFilter,
+    *,
+    files: bool = True,
+    refused: list[str] | None = None,
 ) -> list[JobFigures]:
     """Return the jobs of a set, oldest first.
 
     The set has parts, separated by commas: a job id, a pattern of ids with `*`, `latest` or
     `latest-2` (two jobs before the latest), and with `files` a result.json, a directory of a job,
     or a directory of jobs. Raise UsageError if a part matches nothing, or if no job is left.
+
+    Raise UsageError for a document that cannot be trusted, too. With `refused`, leave it out and
+    add the sentence there; then a set may be empty.
     """
     found: dict[str, JobFigures] = {}
     parts = [part.strip() for part in expression.split(",")]
@@ -74,9 +82,12 @@ def jobs_of(
                 f"{shown(expression)} has an empty part; give ids, patterns or files with one "
                 "comma between them"
             )
-        for job in _part(part, index, files):
-            found[job.job] = job
+        for job in _part(part, index, files, refused):
+            # A directory may have the jobs of hosts that began in the same second.
+            found[f"{job.job} {job.digest}"] = job
     left = [job for job in found.values() if wanted.takes(job)]
+    if not found and refused:
+        return []
     if not left:
         raise UsageError(
             f"{shown(expression)} has {len(found)} jobs, and --host, --suite, --since and --until "
@@ -120,20 +131,22 @@ def earlier_jobs(sides: Sequence[Sequence[JobFigures]], index: FigureIndex) -> l
     return index.jobs(found[-EARLIER_MOST:])
 
 
-def _part(part: str, index: FigureIndex, files: bool) -> list[JobFigures]:
+def _part(
+    part: str, index: FigureIndex, files: bool, refused: list[str] | None
+) -> list[JobFigures]:
     if files and (part.endswith(".json") or "/" in part or Path(part).is_dir()):
-        return _files(Path(part))
+        return _files(Path(part), refused)
     if "*" in part or "?" in part or "[" in part:
         ids = [job for job in index.ids() if fnmatch.fnmatchcase(job, part)]
         if not ids:
             raise UsageError(
                 f"no job with a document has an id like {shown(part)}; hostbench list shows the ids"
             )
-        return index.jobs(ids)
-    return [_one(part, index)]
+        return index.jobs(ids, refused)
+    return _one(part, index, refused)
 
 
-def _one(part: str, index: FigureIndex) -> JobFigures:
+def _one(part: str, index: FigureIndex, refused: list[str] | None) -> list[JobFigures]:
     job = part
     if match := re.fullmatch(rf"{LATEST}(?:-(\d{{1,6}}))?", part, re.ASCII):
         ids, back = index.ids(), int(match[1] or 0)
@@ -148,17 +161,18 @@ def _one(part: str, index: FigureIndex) -> JobFigures:
             f"there is no job {shown(job)}; {did_you_mean(job, index.ids())}give an id that "
             "hostbench list shows, latest, a pattern such as '2026*-quick-*', or a result.json"
         )
-    return index.jobs([job])[0]
+    return index.jobs([job], refused)
 
 
-def _files(path: Path) -> list[JobFigures]:
+def _files(path: Path, refused: list[str] | None) -> list[JobFigures]:
     """Return the jobs of a file, of a job's directory, or of a directory of jobs, which has an
     index of its own."""
     if path.is_dir():
         if (path / DOCUMENT).exists() or JOB_ID.fullmatch(path.absolute().name):
-            return [read_figures(path / DOCUMENT)]
-        found = _jobs_below(path)
-        if not found:
+            return _read([path / DOCUMENT], refused)
+        before = len(refused or ())
+        found = _jobs_below(path, refused)
+        if not found and len(refused or ()) == before:
             raise UsageError(
                 f"{path} holds no job with a document; give a results directory, a job's "
                 "directory, or a result.json"
@@ -167,24 +181,29 @@ def _files(path: Path) -> list[JobFigures]:
     if not path.is_file():
         what = f"{path} is no file" if path.exists() else f"there is no {path}"
         raise UsageError(f"{what}; give a result.json, or a directory of jobs")
-    return [read_figures(path)]
+    return _read([path], refused)
 
 
-def _jobs_below(path: Path) -> list[JobFigures]:
+def _read(paths: Iterable[Path], refused: list[str] | None) -> list[JobFigures]:
+    found = (unless_refused(read_figures, path, refused) for path in paths)
+    return [job for job in found if job is not None]
+
+
+def _jobs_below(path: Path, refused: list[str] | None) -> list[JobFigures]:
     """Return the jobs of a results directory, of a directory of such (one for each host), or of the
     documents in a directory."""
     with FigureIndex(path) as index:
-        if found := index.jobs(index.ids()):
+        if found := index.jobs(index.ids(), refused):
             return found
     try:
         inside = sorted(path.iterdir())
     except OSError:
         return []
-    found = [read_figures(one) for one in inside if one.suffix == ".json" and one.is_file()]
+    found = _read((one for one in inside if one.suffix == ".json" and one.is_file()), refused)
     for one in inside:
         if one.is_dir() and job_ids(one):
             with FigureIndex(one) as index:
-                found += index.jobs(index.ids())
+                found += index.jobs(index.ids(), refused)
     return found
 
 

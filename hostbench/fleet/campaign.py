@@ -1,12 +1,12 @@
 """A campaign: a suite on a set of nodes of a cluster, and how far each node is.
 
 The engine keeps all of it: the request, which node runs, which has ended. So a client may be
-killed at any moment, and the next one goes on from what the engine says.
+killed at any moment, and the next one continues from the state in the engine.
 """
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,20 +14,13 @@ from typing import Protocol
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
+from hostbench.model.campaign import Exclusive as Exclusive
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import Suite
 from hostbench.model.summary import Verdict
 
 # A label's value in Kubernetes has at most 63 characters; a node's name and a suffix are added.
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
-
-
-class Exclusive(StrEnum):
-    """How other work is kept away from a node while it is measured."""
-
-    TAINT = "taint"
-    REQUESTS = "requests"
-    NONE = "none"
 
 
 class NodeState(StrEnum):
@@ -65,13 +58,29 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Digest:
-    """What a node says of its document in a few words: they fit into a termination message."""
+    """A node's summary of its document; it fits into a termination message. `unposted`: why the
+    document could not be posted to the orchestrator that the campaign names; the engine has it all
+    the same."""
 
     job: str
     digest: str
     exit_code: ExitCode
     verdicts: dict[Verdict, int]
     member: CampaignMember
+    unposted: str | None = None
+
+
+@dataclass(frozen=True)
+class PostTo:
+    """Where nodes post their documents: the address of an orchestrator's API, and what holds its
+    key. `keys`: on Kubernetes a Secret with `api_key` and `ca.crt`, on Slurm a directory with these
+    files that all nodes see. No key is ever in a command line."""
+
+    url: str
+    keys: str
+
+    def __str__(self) -> str:
+        return f"{self.url} --post-keys {self.keys}"
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,11 @@ class Engine(Protocol):
         """Return the request of a campaign. Raise UsageError if there is none of that name."""
         ...
 
+    def begun_with(self, name: str) -> Mapping[str, object]:
+        """Return the options of this engine that a campaign was begun with, by their names in
+        EngineOptions."""
+        ...
+
     def status(self, name: str) -> tuple[NodeStatus, ...]:
         """Return how far each node is now."""
         ...
@@ -140,11 +154,12 @@ def new_name(suite: Suite) -> str:
     return f"{suite.name[:11].rstrip('-').lower()}-{now}-{secrets.token_hex(2)}"
 
 
-def checked_name(name: str) -> str:
+def checked_name(name: str, option: str) -> str:
     """Return a name that the user gave. Raise UsageError if an engine would refuse it."""
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"--name {shown(name)}: a campaign's name begins with a letter and has at most 30 "
-            "small letters, digits and hyphens"
+            f"{option} {shown(name)} is no name of a campaign: a name begins with a letter and has "
+            "at most 30 small letters, digits and hyphens, the last one no hyphen; hostbench fleet "
+            "list shows those that there are"
         )
     return name

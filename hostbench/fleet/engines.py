@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hostbench.base.errors import ResourceError, UsageError
-from hostbench.fleet.campaign import Engine
-from hostbench.fleet.node import EngineName, LockName
+from hostbench.fleet.campaign import Engine, PostTo
+from hostbench.model.campaign import EngineName, LockName
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class EngineOptions:
     Kubernetes: `namespace`, `image`, `queue` (Kueue's), `priority` (a class), `lock`,
     `service_account`, `tolerate` (taints), `annotations` (of pods). Slurm: `shared`, a directory
     that all nodes see, `queue` (a partition), `priority` (a QOS), `reservation`, `account`, and
-    `program`, the command hostbench as nodes find it.
+    `program`, the command hostbench as nodes find it. Both: `post`, where nodes post documents.
     """
 
     namespace: str | None = None
@@ -32,6 +32,7 @@ class EngineOptions:
     reservation: str | None = None
     account: str | None = None
     program: str = "hostbench"
+    post: PostTo | None = None
 
 
 def engine(name: EngineName, options: EngineOptions) -> Engine:
@@ -60,12 +61,14 @@ def _kubernetes(options: EngineOptions) -> Engine:
         service_account=options.service_account,
         tolerate=options.tolerate,
         annotations=options.annotations,
+        post=options.post,
     )
     return KubernetesEngine(options.namespace, pods)
 
 
 def _slurm(options: EngineOptions) -> Engine:
-    from hostbench.fleet.slurm import SlurmEngine, SlurmOptions
+    from hostbench.fleet.slurm.engine import SlurmEngine
+    from hostbench.fleet.slurm.scripts import SlurmOptions
 
     if options.shared is None:
         raise UsageError(
@@ -78,6 +81,7 @@ def _slurm(options: EngineOptions) -> Engine:
         reservation=options.reservation,
         account=options.account,
         qos=options.priority,
+        post=options.post,
     )
     return SlurmEngine(options.shared, jobs)
 

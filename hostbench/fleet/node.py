@@ -1,8 +1,8 @@
 """What runs on each node of a campaign: `hostbench fleet measure`.
 
 It measures the campaign's suite as `hostbench run` does, under the lock of the host. The document
-states which campaign and node it belongs to. Then the node reports in two ways. An engine can
-read both after the process has ended:
+states which campaign and node it belongs to. The node posts it to an orchestrator if the campaign
+names one, and reports in two more ways. An engine can read both after the process has ended:
 
 - a *termination message*: the Digest as JSON, or, without a document, the reason in one line;
 - the document itself: in the results directory, which nodes may share, or as lines of a log.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,6 +26,7 @@ from hostbench.base.errors import HostbenchError, ResourceError, UsageError, sho
 from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import plural
 from hostbench.fleet.campaign import Campaign, Digest
+from hostbench.model.campaign import EngineName, LockName
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.results.document import job_exit_code
 from hostbench.results.sealed import read_document
@@ -36,14 +37,13 @@ CAMPAIGN: TypeAdapter[Campaign] = TypeAdapter(Campaign)
 DIGEST: TypeAdapter[Digest] = TypeAdapter(Digest)
 # What Kubernetes keeps of a termination message.
 MESSAGE_BYTES_MOST = 4096
+# The rest of a digest has some 600 characters; each may take four bytes.
+UNPOSTED_CHARACTERS_MOST = 500
 # How long to wait for another run on the host, as a share of the time that the engine gives: then
 # the node itself says what it waited for, before the engine ends it.
 WAITING_RATIO = 0.9
 BEGIN = "-----BEGIN HOSTBENCH DOCUMENT-----"
 END = "-----END HOSTBENCH DOCUMENT-----"
-
-EngineName = Literal["kubernetes", "slurm"]
-LockName = Literal["host", "lease"]
 
 
 def no_lease(_interrupt: Interrupt) -> AbstractContextManager[object]:
@@ -58,7 +58,8 @@ class NodeRequest:
     `lock`: what keeps other runs away. For `lease`, `lease` returns a context that holds the node's
     Lease object; the host's lock file is taken in both cases, but a container may see one of its
     own. `message`: the file of the termination message. `log`: where the document is written as
-    lines; None: nowhere.
+    lines; None: nowhere. `post`: what posts a document to an orchestrator and raises HostbenchError
+    if it cannot; None: nothing does.
     """
 
     campaign: Campaign
@@ -69,6 +70,7 @@ class NodeRequest:
     lease: Callable[[Interrupt], AbstractContextManager[object]] = no_lease
     message: Path | None = None
     log: TextIO | None = None
+    post: Callable[[bytes], object] | None = None
 
     @property
     def member(self) -> CampaignMember:
@@ -92,9 +94,21 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
     if (digest := _digest_of(request)) is not None:
         audience.say(f"{request.node} is measured already, by job {digest.job}")
         document = store.job(digest.job).load()
-        if request.log is not None:
-            write_document(document, request.log)
-        return document
+    else:
+        document = _measured(request, store, interrupt, audience)
+    if request.log is not None:
+        write_document(document, request.log)
+    unposted = _posted(request, store, document, audience)
+    message = DIGEST.dump_json(digest_of(document, unposted)).decode()
+    assert len(message.encode()) <= MESSAGE_BYTES_MOST, message
+    # The message says that the document can be had, so it comes last.
+    write_message(request.message, message)
+    return document
+
+
+def _measured(
+    request: NodeRequest, store: ResultsStore, interrupt: Interrupt, audience: Audience
+) -> ResultDocument:
     campaign = request.campaign
     if request.node not in campaign.nodes:
         raise UsageError(
@@ -104,14 +118,21 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
     with request.lease(interrupt):
         wait_s = WAITING_RATIO * campaign.time_limit_s
         runner = JobRunner(store, interrupt, audience, wait_s)
-        document = runner.run(campaign.suite, request.member)
-    message = DIGEST.dump_json(digest_of(document)).decode()
-    assert len(message) <= MESSAGE_BYTES_MOST, message
-    # The message says that the document can be had, so it comes last.
-    if request.log is not None:
-        write_document(document, request.log)
-    write_message(request.message, message)
-    return document
+        return runner.run(campaign.suite, request.member)
+
+
+def _posted(
+    request: NodeRequest, store: ResultsStore, document: ResultDocument, audience: Audience
+) -> str | None:
+    """Post the document as it is stored, if it is to be posted; return why that failed, or None."""
+    if request.post is None:
+        return None
+    try:
+        request.post(store.job(document.job.id).document.read_bytes())
+    except HostbenchError as error:
+        audience.say(f"the document is not posted: {error.message}")
+        return error.message[:UNPOSTED_CHARACTERS_MOST]
+    return None
 
 
 @contextlib.contextmanager
@@ -137,8 +158,8 @@ def _digest_of(request: NodeRequest) -> Digest | None:
     return None
 
 
-def digest_of(document: ResultDocument) -> Digest:
-    """Return the document of a campaign's node in a few words."""
+def digest_of(document: ResultDocument, unposted: str | None = None) -> Digest:
+    """Return the document of a campaign's node in a few words. `unposted`: see Digest."""
     assert document.member is not None, "not of a campaign"
     assert document.digest is not None, "not sealed"
     return Digest(
@@ -147,6 +168,7 @@ def digest_of(document: ResultDocument) -> Digest:
         exit_code=job_exit_code(document),
         verdicts=document.job.verdicts,
         member=document.member,
+        unposted=unposted,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from hostbench.base.errors import UsageError, shown
 from hostbench.base.files import cpu_list, first_text, read_number, read_text, whole_number
 from hostbench.host.disk import scratch_place
 from hostbench.host.gpu import gpus
@@ -37,6 +38,8 @@ _FIRST_NAMESPACES = {
     "ipc": 0xEFFFFFFF,
 }
 _Number = TypeVar("_Number", int, float)
+MACHINE_VARIABLE = "HOSTBENCH_MACHINE"
+_MACHINE = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
 
 
@@ -94,11 +97,25 @@ def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
 
 
 def _machine(root: Path) -> str | None:
-    """Return a hash of the machine id, which itself should not leave the machine: machine-id(5)."""
+    """Return a hash of the machine id, which itself should not leave the machine: machine-id(5).
+
+    A container has no id or one of its image: who starts it may state the hash of its machine's.
+    """
+    stated = os.environ.get(MACHINE_VARIABLE)
+    if stated:
+        if not _MACHINE.fullmatch(stated):
+            raise UsageError(
+                f"{MACHINE_VARIABLE} {shown(stated)} is no hash of a machine id; give 16 "
+                "hexadecimal digits as in host.machine of a result, or unset it"
+            )
+        return stated
     machine_id = read_text(root / "etc/machine-id")
-    if machine_id is None:
-        return None
-    return _hash(machine_id)
+    return None if machine_id is None else machine_hash(machine_id)
+
+
+def machine_hash(machine_id: str) -> str:
+    """Return what identifies a machine in results."""
+    return _hash(machine_id.strip())
 
 
 def _hash(identity: str) -> str:

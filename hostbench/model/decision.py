@@ -1,6 +1,7 @@
 """Decisions: whether the figures of two sides differ, in words with known error rates."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -17,6 +18,8 @@ from hostbench.model.table import Direction
 COMPARISON_CONFIDENCE = 0.95
 # How often a change of the size of the least effect is found.
 LEAST_EFFECT_POWER = 0.95
+# The fact with the name of the second host, of jobs between two hosts.
+FAR_HOST_FACT = "far host"
 
 
 class Word(StrEnum):
@@ -199,6 +202,7 @@ class JobFigures(StoredModel):
     - `boot`: when the job began, by a clock that nobody can set; None: unknown.
     - `key`: the hardware model of the host. `member`: the campaign that the job is a part of.
     - `statuses`: of the subsystems that it measured; empty where the index gave the rest.
+    - `document`: the file that they are from; it is in no answer. None: only the head was read.
     """
 
     job: str
@@ -215,6 +219,12 @@ class JobFigures(StoredModel):
     key: HostKey | None = None
     member: CampaignMember | None = None
     statuses: tuple[SubsystemStatus, ...] = ()
+    document: Path | None = Field(default=None, exclude=True)
+
+    @property
+    def is_of_two_hosts(self) -> bool:
+        """Whether network cases may have had their far ends on a second host."""
+        return FAR_HOST_FACT in self.facts
 
 
 class SettingSide(StoredModel):

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from hostbench.model.baseline import REPORT_ERROR, FigureCheck, HostKey, HostWord
+from hostbench.model.pairs import PairMatrix
 from hostbench.model.result import StoredModel
 from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
@@ -152,7 +153,9 @@ class FleetCheck(StoredModel):
     - `error`: at most this share of the sound hosts is called low.
     - `clusters`, `campaigns`: their names; empty: the jobs are of no campaign.
     - `missing`: nodes without a document.
+    - `refused`: the documents that are damaged or of something else, a sentence for each.
     - `notes`: what could not be used or is odd, as sentences.
+    - `pairs`: the network between the hosts, by the jobs between two of them; None: there are none.
     """
 
     kind: Literal["hostbench.fleet"] = "hostbench.fleet"
@@ -169,7 +172,9 @@ class FleetCheck(StoredModel):
     cases: dict[str, FleetCase]
     common: tuple[CommonFact, ...] = ()
     missing: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    pairs: PairMatrix | None = None
 
     def of(self, word: HostWord) -> tuple[FleetHost, ...]:
         """Return the hosts with this word."""

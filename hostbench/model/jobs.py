@@ -159,6 +159,15 @@ class JobList(BodyModel):
     memory: QueueMemory | None = None
 
 
+class PostedDocument(BodyModel):
+    """The answer of POST /documents. `is_new` False: the same document was stored before."""
+
+    id: str
+    host: str
+    digest: str
+    is_new: bool
+
+
 class ServiceView(BodyModel):
     """One service of a host."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, model_validator
 
+from hostbench.model.campaign import EngineName, LockName
 from hostbench.model.events import (
     ControlPlaneEvent,
     EndEvent,
@@ -97,10 +98,10 @@ class CampaignMember(StoredModel):
     """
 
     campaign: str
-    engine: Literal["kubernetes", "slurm"]
+    engine: EngineName
     cluster: str
     node: str
-    lock: Literal["host", "lease"]
+    lock: LockName
 
 
 class PlannedCase(StoredModel):

@@ -6,6 +6,7 @@ from string import ascii_uppercase
 
 from hostbench.base.units import human, plural
 from hostbench.decisions.words import (
+    DASH,
     error_sentence,
     headline,
     interval,
@@ -18,6 +19,7 @@ from hostbench.decisions.words import (
     values_words,
 )
 from hostbench.model.decision import CaseChange, Change, Comparison, Word
+from hostbench.page.decision import decision_page, plain_table, sentence
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -25,15 +27,12 @@ from hostbench.report.content import (
     Bullets,
     Chart,
     Column,
-    Facts,
     Fold,
     ForestChart,
     ForestRow,
     Mark,
-    Notice,
     Paragraph,
     Report,
-    RowGroup,
     Section,
     Table,
 )
@@ -66,24 +65,21 @@ def comparison_report(comparisons: Sequence[Comparison]) -> Report:
     sides = (first.a, *(one.b for one in comparisons))
     words = Counter(case.word for one in comparisons for case in one.cases)
     several = len(comparisons) > 1
-    return Report(
-        title=f"{names[0]} compared with {', '.join(names[1:])}",
-        subtitle="",
-        answer=(_answer(comparisons),),
-        facts=Facts(
-            tuple(
-                (f"side {letter}", side_words(side))
-                for letter, side in zip(ascii_uppercase, sides, strict=False)
-            )
-        ),
-        tally=tuple((word, words[word]) for word in Word if words[word]),
-        notices=tuple(Notice(sentence) for one in comparisons for sentence in notices(one)),
-        sections=tuple(
+    return decision_page(
+        "compare",
+        f"{names[0]} compared with {', '.join(names[1:])}",
+        _answer(comparisons),
+        (
             section
             for number, one in enumerate(comparisons)
             for section in _sections(one, str(number) if several else "")
         ),
-        kind="hostbench compare",
+        facts=(
+            (f"side {letter}", side_words(side))
+            for letter, side in zip(ascii_uppercase, sides, strict=False)
+        ),
+        counts=((word, words[word]) for word in Word),
+        notices=(text for one in comparisons for text in notices(one)),
     )
 
 
@@ -105,7 +101,7 @@ def _answer(comparisons: Sequence[Comparison]) -> Answer:
         )
         for case, added, one in changed[:ITEMS_SHOWN]
     )
-    return Answer(QUESTION, f"{text[0].upper()}{text[1:]}", _KINDS[word], items)
+    return Answer(QUESTION, sentence(text), _KINDS[word], items)
 
 
 def _rows(comparison: Comparison) -> list[_Row]:
@@ -171,32 +167,26 @@ def _chart(rows: Sequence[_Row], count: int) -> Chart:
 
 
 def _table(caption: str, rows: Sequence[_Row]) -> Table:
-    return Table(
+    return plain_table(
         caption,
         _COLUMNS,
         (
-            RowGroup(
-                None,
-                tuple(
-                    (
-                        case.title + added,
-                        human(one.value_a, case.unit),
-                        human(one.value_b, case.unit),
-                        relative(one.ratio) if one.ratio is not None else "–",
-                        interval(one),
-                        Mark(one.word),
-                    )
-                    for case, added, one in rows
-                ),
-            ),
+            (
+                case.title + added,
+                human(one.value_a, case.unit),
+                human(one.value_b, case.unit),
+                relative(one.ratio) if one.ratio is not None else DASH,
+                interval(one),
+                Mark(one.word),
+            )
+            for case, added, one in rows
         ),
     )
 
 
 def _facts(comparison: Comparison) -> Table:
-    rows = tuple((one.fact, values_words(one.a), values_words(one.b)) for one in comparison.facts)
-    return Table(
+    return plain_table(
         "Facts of host and programs that differ between the sides",
         (Column("fact"), Column("A"), Column("B")),
-        (RowGroup(None, rows),),
+        ((one.fact, values_words(one.a), values_words(one.b)) for one in comparison.facts),
     )

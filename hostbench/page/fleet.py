@@ -20,6 +20,8 @@ from hostbench.decisions.history_words import day
 from hostbench.decisions.words import DASH
 from hostbench.model.baseline import HOSTS_LEAST, FigureCheck, HostWord
 from hostbench.model.fleet import FleetCheck, FleetFigure, FleetHost
+from hostbench.page.decision import decision_page, plain_table, sentence
+from hostbench.page.pairs import pairs_answer, pairs_facts, pairs_sections
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -27,14 +29,11 @@ from hostbench.report.content import (
     Bullets,
     Chart,
     Column,
-    Facts,
     Fold,
     HostsChart,
     HostsRow,
-    Notice,
     Paragraph,
     Report,
-    RowGroup,
     Section,
     Strong,
     Table,
@@ -46,6 +45,7 @@ ITEMS_SHOWN = 5
 HOSTS_SHOWN = 200
 MODELS_SHOWN = 4
 NAMES_SHOWN = 5
+REFUSED_SHOWN = 20
 FACTS_SHOWN = 2
 _KINDS = {
     HostWord.LOW: AnswerKind.BAD,
@@ -60,15 +60,15 @@ def fleet_report(fleet: FleetCheck) -> Report:
     name = " and ".join(fleet.campaigns) or f"{fleet.suite} on {len(fleet.hosts):,} hosts"
     apart = [one for one in fleet.populations if one.beside is not None]
     notices = [population_words(one, fleet.populations[one.beside or 0]) for one in apart]
-    return Report(
-        title=name,
-        subtitle="",
-        answer=(_answer(fleet),),
-        facts=Facts(tuple(_facts(fleet))),
-        tally=tuple((word, len(found)) for word in HostWord if (found := fleet.of(word))),
-        notices=tuple(Notice(text) for text in (*notices, *fleet.notes)),
-        sections=tuple(_sections(fleet)),
-        kind="hostbench fleet",
+    return decision_page(
+        "fleet report",
+        name,
+        _answer(fleet),
+        _sections(fleet),
+        facts=_facts(fleet),
+        counts=((word, len(fleet.of(word))) for word in HostWord),
+        notices=(*notices, *fleet.notes),
+        more_answers=() if fleet.pairs is None else (pairs_answer(fleet.pairs),),
     )
 
 
@@ -84,7 +84,7 @@ def _answer(fleet: FleetCheck) -> Answer:
         what, _, how = off_words(worst).partition(", ")
         more = f" And {plural(len(host.off) - 1, 'more figure')}." if len(host.off) > 1 else ""
         facts = f" It differs in {facts_words(host.facts)}." if host.facts else ""
-        items.append((f"{host.host}: {what}.", f"{how[0].upper()}{how[1:]}.{more}{facts}"))
+        items.append((f"{host.host}: {what}.", f"{sentence(how)}.{more}{facts}"))
     return Answer(QUESTION, fleet_headline(fleet), _KINDS[fleet.word], tuple(items))
 
 
@@ -97,6 +97,8 @@ def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
     if fleet.missing:
         names = named(fleet.missing, NAMES_SHOWN)
         yield "No document", f"{plural(len(fleet.missing), 'node')}: {names}"
+    if fleet.refused:
+        yield "Left out", plural(len(fleet.refused), "document")
     first, last = day(fleet.first_unix_s), day(fleet.last_unix_s)
     yield "Measured", first if first == last else f"{first} to {last}"
     models = [at for at, one in enumerate(fleet.populations) if one.beside is None]
@@ -122,11 +124,13 @@ def _sections(fleet: FleetCheck) -> Iterator[Section]:
         yield Section("common", "What low hosts have in common", (Bullets(items), why))
     if any(one.beside is not None for one in fleet.populations):
         yield Section("populations", "Populations", (_populations(fleet),))
+    if fleet.pairs is not None:
+        yield from pairs_sections(fleet.pairs)
     charts = tuple(_charts(fleet))
     if charts:
         yield Section("figures", "Distributions", charts, in_brief=False)
-    if (lost := tuple(_lost(fleet))) or fleet.missing:
-        yield Section("lost", "Skipped, missing, failed, disturbed", lost or _missing(fleet))
+    if lost := (*_lost(fleet), *_missing(fleet), *_refused(fleet)):
+        yield Section("lost", "Skipped, missing, failed, disturbed", lost)
     yield Section("sure", "How sure this is", (Bullets(tuple(_sure(fleet))),))
 
 
@@ -162,10 +166,8 @@ def _hosts_table(caption: str, hosts: Sequence[FleetHost]) -> Table:
         Column("chance", figures=True),
         Column("differs in"),
     )
-    return Table(
-        caption,
-        columns,
-        (RowGroup(None, tuple(_host_row(host) for host in hosts[:HOSTS_SHOWN] if host.off)),),
+    return plain_table(
+        caption, columns, (_host_row(host) for host in hosts[:HOSTS_SHOWN] if host.off)
     )
 
 
@@ -207,10 +209,10 @@ def _populations(fleet: FleetCheck) -> Table:
         beside = DASH if one.beside is None else str(one.beside + 1)
         rows.append((str(number), str(one.hosts), one.key.words, facts, beside, differs))
     columns = ("number", "hosts", "model", "only these have", "beside", "differs in")
-    return Table(
+    return plain_table(
         "Each is judged by itself",
-        tuple(Column(title, figures=title == "hosts") for title in columns),
-        (RowGroup(None, tuple(rows)),),
+        [Column(title, figures=title == "hosts") for title in columns],
+        rows,
     )
 
 
@@ -279,22 +281,31 @@ def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
     if not rows:
         return ()
     columns = ("what", "by", "cases", "on hosts", "which", "such as")
-    table = Table(
+    table = plain_table(
         "Cases without a figure that may be used",
-        tuple(Column(title, figures=title in ("cases", "on hosts")) for title in columns),
-        (RowGroup(None, rows),),
+        [Column(title, figures=title in ("cases", "on hosts")) for title in columns],
+        rows,
     )
     more = len(groups) - HOSTS_SHOWN
     rest = (Paragraph(f"{plural(more, 'more row')}: hostbench fleet report --csv has all."),)
-    return (table, *(rest if more > 0 else ()), *(_missing(fleet) if fleet.missing else ()))
+    return (table, *(rest if more > 0 else ()))
 
 
-def _missing(fleet: FleetCheck) -> tuple[Block, ...]:
-    return (
-        Paragraph(
-            f"{plural(len(fleet.missing), 'node')} without a document: {named(fleet.missing, 50)}."
-        ),
-    )
+def _missing(fleet: FleetCheck) -> Iterator[Block]:
+    if fleet.missing:
+        nodes = plural(len(fleet.missing), "node")
+        yield Paragraph(f"{nodes} without a document: {named(fleet.missing, 50)}.")
+
+
+def _refused(fleet: FleetCheck) -> Iterator[Block]:
+    """Yield the documents that are damaged or of something else."""
+    if not fleet.refused:
+        return
+    yield Paragraph(f"{plural(len(fleet.refused), 'document')} left out:")
+    yield Bullets(tuple(f"{sentence(why)}." for why in fleet.refused[:REFUSED_SHOWN]))
+    if len(fleet.refused) > REFUSED_SHOWN:
+        more = len(fleet.refused) - REFUSED_SHOWN
+        yield Paragraph(f"{more:,} more: hostbench fleet report --csv has all.")
 
 
 def _sure(fleet: FleetCheck) -> Iterator[str]:
@@ -316,3 +327,5 @@ def _sure(fleet: FleetCheck) -> Iterator[str]:
         "Chance: how often a sound host shows this one figure. Low hosts leave the reference, so "
         "that they do not hide each other."
     )
+    if fleet.pairs is not None:
+        yield from (f"Network: {text}" for _, text in pairs_facts(fleet.pairs))

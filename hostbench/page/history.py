@@ -13,6 +13,7 @@ from hostbench.decisions.history_words import (
 )
 from hostbench.decisions.words import relative
 from hostbench.model.decision import ChangePoint, History, HostHistory, Word
+from hostbench.page.decision import decision_page, plain_table, sentence
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -20,16 +21,13 @@ from hostbench.report.content import (
     Bullets,
     Chart,
     Column,
-    Facts,
     HistoryChart,
     Level,
     Mark,
     Paragraph,
     Part,
     Report,
-    RowGroup,
     Section,
-    Table,
 )
 
 QUESTION = "Did it change?"
@@ -45,16 +43,8 @@ def history_report(history: History) -> Report:
     remarks = Bullets((*history_remarks(history), *error_sentences(alone)))
     if remarks.items:
         sections.append(Section("sure", "How sure this is", (remarks,)))
-    return Report(
-        title=f"{history.title} on {history.host}",
-        subtitle="",
-        answer=(_answer(history),),
-        facts=Facts(_facts(history)),
-        tally=(),
-        notices=(),
-        sections=tuple(sections),
-        kind="hostbench history",
-    )
+    title = f"{history.title} on {history.host}"
+    return decision_page("history", title, _answer(history), sections, facts=_facts(history))
 
 
 def _answer(history: History) -> Answer:
@@ -72,7 +62,7 @@ def _answer(history: History) -> Answer:
         )
         for one in history.changes
     )
-    return Answer(QUESTION, f"{text[0].upper()}{text[1:]}", kind, items)
+    return Answer(QUESTION, sentence(text), kind, items)
 
 
 def _facts(history: History) -> tuple[tuple[str, str], ...]:
@@ -91,17 +81,12 @@ def _over_time(history: History) -> tuple[Block, ...]:
     if not history.points:
         return (Paragraph("No job has a figure of this case that may be used."),)
     points = tuple((point.created_unix_s, point.value) for point in history.points)
-    numbers = Table(
+    numbers = plain_table(
         "The figure of every job",
         (Column("begun"), Column("job"), Column("figure", figures=True)),
         (
-            RowGroup(
-                None,
-                tuple(
-                    (day(point.created_unix_s), point.job, human(point.value, history.unit))
-                    for point in history.points
-                ),
-            ),
+            (day(point.created_unix_s), point.job, human(point.value, history.unit))
+            for point in history.points
         ),
     )
     chart = Chart(
@@ -160,7 +145,7 @@ def _changes(history: History) -> tuple[Block, ...]:
         )
         for number, change in enumerate(history.changes, start=1)
     )
-    table = Table("Changes in the order of time", columns, (RowGroup(None, rows),))
+    table = plain_table("Changes in the order of time", columns, rows)
     parts = (_facts_of(number, one) for number, one in enumerate(history.changes, start=1))
     return (table, *parts)
 

@@ -21,6 +21,7 @@ from hostbench.decisions.pair_words import (
 )
 from hostbench.decisions.words import DASH, relative
 from hostbench.model.pairs import HostNetwork, Judged, PairMatrix, PairWord
+from hostbench.page.decision import decision_page, plain_table, sentence
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -28,13 +29,11 @@ from hostbench.report.content import (
     Bullets,
     Chart,
     Column,
-    Facts,
     Fold,
     Mark,
     MatrixChart,
     Paragraph,
     Report,
-    RowGroup,
     Section,
     Table,
 )
@@ -54,24 +53,24 @@ _HOST_COLUMNS = (
 
 def pairs_report(matrix: PairMatrix) -> Report:
     """Return the page of the network between hosts."""
-    return Report(
-        title=f"{matrix.title} between {plural(len(matrix.hosts), 'host')}",
-        subtitle="",
-        answer=(_answer(matrix),),
-        facts=Facts(tuple(_facts(matrix))),
-        tally=(),
-        notices=(),
-        sections=(pairs_section(matrix), *_more(matrix)),
-        kind="hostbench fleet pairs",
+    return decision_page(
+        "fleet pairs",
+        f"{matrix.title} between {plural(len(matrix.hosts), 'host')}",
+        pairs_answer(matrix),
+        pairs_sections(matrix),
+        facts=pairs_facts(matrix),
     )
 
 
-def pairs_section(matrix: PairMatrix) -> Section:
-    """Return the section of the page: what is slow, the matrix, and all hosts."""
-    return Section("pairs", "The network between hosts", tuple(_blocks(matrix)))
+def pairs_sections(matrix: PairMatrix) -> Iterator[Section]:
+    """Yield the sections: what is slow, the matrix and all hosts; what to measure next; what was
+    left out."""
+    yield Section("pairs", "The network between hosts", tuple(_blocks(matrix)))
+    yield from _more(matrix)
 
 
-def _answer(matrix: PairMatrix) -> Answer:
+def pairs_answer(matrix: PairMatrix) -> Answer:
+    """Return the answer, and what is slow."""
     found = conspicuous(matrix)
     slow = [one for one in found if one.word is PairWord.SLOW]
     kind = AnswerKind.GOOD
@@ -81,11 +80,12 @@ def _answer(matrix: PairMatrix) -> Answer:
         kind = AnswerKind.BAD
     elif found:
         kind = AnswerKind.DOUBTFUL
-    items = tuple((f"{_capital(named(one))}.", evidence(one)) for one in slow)
+    items = tuple((f"{sentence(named(one))}.", evidence(one)) for one in slow)
     return Answer(QUESTION, headline(matrix), kind, items)
 
 
-def _facts(matrix: PairMatrix) -> Iterator[tuple[str, str]]:
+def pairs_facts(matrix: PairMatrix) -> Iterator[tuple[str, str]]:
+    """Yield what the answer rests on, and how sure it is."""
     yield "measured", base_sentence(matrix)
     yield "links", coverage_sentence(matrix)
     yield "errors", error_sentence(matrix)
@@ -110,22 +110,22 @@ def _blocks(matrix: PairMatrix) -> Iterator[Block]:
 
 
 def _more(matrix: PairMatrix) -> Iterator[Section]:
-    sentence = next_sentence(matrix)
-    if sentence is not None:
+    what = next_sentence(matrix)
+    if what is not None:
         rounds = tuple(
             f"Round {number}: {round_words(one.pairs)}"
             for number, one in enumerate(matrix.next_rounds, start=1)
         )
         fold = Fold(plural(len(rounds), "round"), (Bullets(rounds),), on_paper=True)
-        yield Section("next", "What to measure next", (Paragraph(sentence), fold))
+        yield Section("next", "What to measure next", (Paragraph(what), fold))
     if matrix.left_out:
-        items = Bullets(tuple(f"{_capital(one)}." for one in matrix.left_out))
+        items = Bullets(tuple(f"{sentence(one)}." for one in matrix.left_out))
         yield Section("left-out", "What was not used", (items,))
 
 
 def _table(caption: str, found: Sequence[Judged]) -> Table:
     rows = tuple(
-        (_capital(named(one)), relative(one.ratio), str(one.measured), Mark(one.word))
+        (sentence(named(one)), relative(one.ratio), str(one.measured), Mark(one.word))
         for one in found
     )
     columns = (
@@ -134,7 +134,7 @@ def _table(caption: str, found: Sequence[Judged]) -> Table:
         Column("measured", figures=True),
         Column("word"),
     )
-    return Table(caption, columns, (RowGroup(None, rows),))
+    return plain_table(caption, columns, rows)
 
 
 def _chart(matrix: PairMatrix) -> Chart:
@@ -230,7 +230,7 @@ def _uplinks(matrix: PairMatrix) -> Table:
         )
         for one in sorted(matrix.uplinks, key=lambda uplink: uplink.ratio)
     )
-    return Table("Racks beside the middle of all racks", columns, (RowGroup(None, rows),))
+    return plain_table("Racks beside the middle of all racks", columns, rows)
 
 
 def _hosts(matrix: PairMatrix) -> Block:
@@ -238,11 +238,7 @@ def _hosts(matrix: PairMatrix) -> Block:
         (one.host, one.rack or DASH, relative(one.ratio), str(one.measured), Mark(one.word))
         for one in sorted(matrix.hosts, key=lambda host: host.ratio)
     )
-    table = Table("Hosts, the slowest first", _HOST_COLUMNS, (RowGroup(None, rows),))
+    table = plain_table("Hosts, the slowest first", _HOST_COLUMNS, rows)
     if len(rows) <= HOSTS_UNFOLDED:
         return table
     return Fold(f"All {plural(len(rows), 'host')}", (table,), on_paper=True)
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"

@@ -109,18 +109,22 @@ class JobDirectory:
         """Write result.json, then result.csv, each as a whole or not at all. Return the document
         with its digest."""
         document = sealed(document)
+        self.keep((document.model_dump_json(indent=1) + "\n").encode(), document)
+        return document
+
+    def keep(self, content: bytes, document: ResultDocument) -> None:
+        """Do the same with the bytes of a sealed document, which stay as they are."""
         is_first = not self.document.exists()
-        text = document.model_dump_json(indent=1) + "\n"
-        for path, content in ((self.document, text), (self.path / CSV, case_table(document))):
+        table = case_table(document).encode()
+        for path, written in ((self.document, content), (self.path / CSV, table)):
             try:
-                write_whole(path, content.encode())
+                write_whole(path, written)
             except OSError as error:
                 # A first document without its table would look final while the job ends as failed.
                 if is_first:
                     with contextlib.suppress(ResourceError):
                         self.unstore()
                 raise cannot_write(path, error) from None
-        return document
 
     def unstore(self) -> None:
         """Remove the files that would look final while the job is measured again."""

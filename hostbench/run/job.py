@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +35,8 @@ from hostbench.run.timing import timed
 if TYPE_CHECKING:
     from hostbench.remote.far_host import FarHost
 
+NODE_DIGITS = 10
+
 
 class Audience(Sink, Protocol):
     """A sink for people who watch the job."""
@@ -52,6 +55,14 @@ def set_up(suite: Suite, *, far_host: bool = False) -> tuple[Setup, dict[str, Pr
     versions = tuple(program.version for program in programs.values())
     plan = make_plan(suite, tables, host, far_host=far_host)
     return Setup(plan, tables, versions, host), programs
+
+
+def _name_in_id(suite: Suite, member: CampaignMember | None) -> str:
+    """Return what stands in the id of a job after its time. A thousand nodes of a campaign may
+    begin in the same second, and one results directory may have all their documents."""
+    if member is None:
+        return suite.name
+    return f"{suite.name}-{hashlib.sha256(member.node.encode()).hexdigest()[:NODE_DIGITS]}"
 
 
 class JobRunner:
@@ -81,7 +92,7 @@ class JobRunner:
         setup = dataclasses.replace(setup, member=member)
         self._audience.take(setup.plan_event())
         with host_lock(self._wait_s, self._interrupt) as lock:
-            job = self._store.create(suite.name, needed_bytes(setup.plan))
+            job = self._store.create(_name_in_id(suite, member), needed_bytes(setup.plan))
             lock.name_holder(job.id)
             session = setup.session(job.id)
             with begin_journal(job, session) as journal:

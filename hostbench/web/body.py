@@ -29,20 +29,23 @@ ERRORS_MOST = 5000
 
 
 class BodyLimit:
-    """ASGI middleware that answers a request of more than `most` bytes with 413."""
+    """ASGI middleware that answers a request of more than `most` bytes with 413. `others`: the most
+    of calls with other limits, by their paths."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int, others: Mapping[str, int] | None = None) -> None:
         self._app = app
         self._most = most
+        self._others = others or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on unless it is too large."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        most = self._others.get(scope["path"], self._most)
         length = dict(scope["headers"]).get(b"content-length", b"")
-        if length.isdigit() and int(length) > self._most:
-            await self._refuse(scope, receive, send)
+        if length.isdigit() and int(length) > most:
+            await _too_large(most).response()(scope, receive, send)
             return
         received = 0
 
@@ -50,19 +53,15 @@ class BodyLimit:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._most:
-                raise self._problem()
+            if received > most:
+                raise _too_large(most)
             return message
 
         await self._app(scope, bounded, send)
 
-    def _problem(self) -> Problem:
-        return Problem(
-            413, "too_large", f"the body has more than {self._most} bytes, the most that is read"
-        )
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._problem().response()(scope, receive, send)
+def _too_large(most: int) -> Problem:
+    return Problem(413, "too_large", f"the body has more than {most} bytes, the most that is read")
 
 
 def json_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:

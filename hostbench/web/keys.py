@@ -21,7 +21,7 @@ from hostbench.web.settings import KEY_CHARACTERS_LEAST
 
 _log = structlog.get_logger()
 # A line of the file of keys: a name, a role, the key's SHA-256.
-_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}) (viewer|operator) ([0-9a-f]{64})")
+_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}) (viewer|operator|poster) ([0-9a-f]{64})")
 # A line of the file of hosts' keys: a host, its key.
 _HOST_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}) ([!-~]{16,200})")
 # How long the previous key is accepted after a change: the other side reads its own file a moment
@@ -31,10 +31,11 @@ Content = TypeVar("Content")
 
 
 class Role(StrEnum):
-    """What a key allows: to read, to read and change, or to register."""
+    """What a key allows: to read, to read and change, to post documents alone, or to register."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
+    POSTER = "poster"
     SERVICE = "service"
 
 

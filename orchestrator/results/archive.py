@@ -71,15 +71,15 @@ class Archive:
         summary = summary_of(directory)
         if summary is None:
             return None
-        return self._as_measured(summary, kept)
+        return self.as_measured(summary, kept)
 
     def _kept(self, directory: JobDirectory) -> JobView | None:
         with contextlib.suppress(OSError, ValidationError):
             return JobView.model_validate_json((directory.path / JOB).read_bytes())
         return None
 
-    def _as_measured(self, summary: JobSummary, kept: JobView | None) -> JobView:
-        """Return the job by its journal, with what else is stored about it."""
+    def as_measured(self, summary: JobSummary, kept: JobView | None = None) -> JobView:
+        """Return the job by its journal or document, with what else is stored about it."""
         state = _STATES[summary.state]
         return JobView(
             id=summary.id,

@@ -12,14 +12,22 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from hostbench.decisions.pair_rounds import matchings
+from hostbench.decisions.pairs import pair_matrix
+from hostbench.page.comparison import comparison_report
+from hostbench.page.fleet import fleet_report
 from hostbench.page.history import history_report
 from hostbench.page.job import report_of
+from hostbench.page.pairs import pairs_report
 from hostbench.report.html import html
 from tests.unit.disk_documents import disk_run
 from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run
 from tests.unit.net_documents import net_run
 from tests.unit.report_documents import full_run, sampled_run
+from tests.unit.test_comparison_page import compared
+from tests.unit.test_fleet_page import made as campaign
+from tests.unit.test_fleet_pairs import network
 from tests.unit.test_history_page import made
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -31,6 +39,8 @@ pytestmark = [
     pytest.mark.exhaustive,
 ]
 WIDTHS = (380, 768, 1280, 1600)
+# Pages of decisions.
+DECISIONS = ("history", "comparison", "fleet", "pairs")
 OPENS_WITHIN_S = 2.0
 
 
@@ -58,6 +68,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     reports = {name: report_of(one, "result.json") for name, one in documents.items()}
     reports["history"] = history_report(made())
+    reports["comparison"] = comparison_report([compared(), compared(changed=1.0)])
+    reports["fleet"] = fleet_report(campaign())
+    own = network(node003=0.7, rack2=0.6)
+    found = [m for one in matchings(own.nodes, 8, own.racks) for m in own.measured(one)]
+    reports["pairs"] = pairs_report(pair_matrix(found, own.racks, title="net.tcp_stream"))
     for name, report in reports.items():
         (directory / f"{name}.html").write_text(html(report), encoding="utf-8")
     return {name: directory / f"{name}.html" for name in reports}
@@ -79,7 +94,7 @@ class Opened:
         self.opened_s = time.perf_counter() - began_s
 
 
-@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk", "net", "gpu", "history"])
+@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk", "net", "gpu", *DECISIONS])
 def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], name: str) -> None:
     context = browser.new_context()
     opened = Opened(context, pages[name])
@@ -101,7 +116,7 @@ def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, them
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["full", "memory", "disk", "net", "gpu", "history"])
+@pytest.mark.parametrize("name", ["full", "memory", "disk", "net", "gpu", *DECISIONS])
 def test_nothing_is_wider_than_the_window(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:

@@ -55,6 +55,7 @@ CHOICES = {
         'results={"keepDays":90,"keepBytes":100000000000,"keepRejectedDays":0.5}',
         'service={"type":"LoadBalancer","annotations":{"example.com/internal":"true"}}',
         'nodeSelector={"kubernetes.io/os":"linux"}',
+        "baselines.configMap=hostbench-baselines",
         'tolerations=[{"key":"infra","operator":"Exists"}]',
         'networkPolicies.clients=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]',
         "campaigns.lock=host",
@@ -206,6 +207,32 @@ def test_secrets_have_the_names_of_make_env(helm: Helm) -> None:
     assert used and set(used) <= set(made)
 
 
+def test_baselines_are_where_the_stack_has_them(helm: Helm) -> None:
+    (path,) = [
+        one.split(":")[1]
+        for one in COMPOSE["services"]["orchestrator"]["volumes"]
+        if one.startswith("./baselines:")
+    ]
+
+    def volume(*settings: str) -> tuple[list[Any], list[Any]]:
+        stack = find(helm.rendered(*settings), "StatefulSet", "hostbench")
+        spec = stack["spec"]["template"]["spec"]
+        mounts = [one for container in spec["containers"] for one in container["volumeMounts"]]
+        return (
+            [one for one in mounts if one["name"] == "baselines"],
+            [one for one in spec["volumes"] if one["name"] == "baselines"],
+        )
+
+    assert volume() == ([], [])
+    mount = {"name": "baselines", "mountPath": path, "readOnly": True}
+    claim = {"claimName": "files", "readOnly": True}
+    for setting, kind, source in (
+        ("baselines.configMap=models", "configMap", {"name": "models"}),
+        ("baselines.existingClaim=files", "persistentVolumeClaim", claim),
+    ):
+        assert volume(setting) == ([mount], [{"name": "baselines", kind: source}])
+
+
 def test_the_way_to_hosts_is_open_at_the_ports_of_all_services(helm: Helm) -> None:
     policy = find(helm.rendered(), "NetworkPolicy", "hostbench")
     (ports,) = [
@@ -302,6 +329,11 @@ def test_kustomize_has_what_the_chart_makes(helm: Helm) -> None:
         ("campaign.lock=host", "additional properties 'campaign' not allowed"),
         ("influxdb.external.url=https://me:secret@influxdb", "'/influxdb/external/url'"),
         ("influxdb.external.url=http://influxdb:8086", "set influxdb.enabled=false to use"),
+        ("baselines.configMap=Models", "'/baselines/configMap'.*does not match"),
+        (
+            'baselines={"configMap":"models","existingClaim":"files"}',
+            "baselines.configMap is models, and baselines.existingClaim is files: name one",
+        ),
     ],
 )
 def test_bad_values_are_refused_by_name(helm: Helm, setting: str, said: str) -> None:

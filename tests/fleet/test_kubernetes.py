@@ -1,6 +1,7 @@
 """Campaigns on a real API server with real controllers and a real scheduler, on simulated nodes."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import random
@@ -15,15 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lightkube import ApiError
+from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import Node, Pod, PodStatus, ResourceQuota
 
 from hostbench.base.errors import HostbenchError, UsageError
-from hostbench.base.interrupt import Interrupt
+from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.cli.app import invoke
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.kubernetes import lease
+from hostbench.fleet.kubernetes.api import delete_seen
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, PodOptions
 from hostbench.fleet.kubernetes.rights import roles
@@ -267,6 +271,19 @@ def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
     ends = {"again-1": NodeState.MEASURED, "again-fails": NodeState.FAILED}
     running = ends | {"again-runs": NodeState.RUNNING}
     until(engine, "again", lambda all_: states(all_) == running)
+    # Another client follows the campaign meanwhile.
+    seen: list[tuple[str, NodeState]] = []
+    follows = threading.Event()
+
+    def follow() -> None:
+        for status in KubernetesEngine(namespace, PODS).watch("again"):
+            seen.append((status.node, status.state))
+            if len(seen) == len(ends) + 1:
+                follows.set()
+
+    other = threading.Thread(target=follow)
+    other.start()
+    assert follows.wait(60)
     assert engine.retry("again") == ("again-fails",)
     until(engine, "again", lambda all_: states(all_) == running)
     attempts = [
@@ -278,6 +295,10 @@ def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
 
     engine.cancel("again")
     assert run_states(engine, "again") == ends | {"again-runs": NodeState.FAILED}
+    other.join()
+    retried = [state for node, state in seen if node == "again-fails"]
+    assert retried[0] is retried[-1] is NodeState.FAILED
+    assert {NodeState.WAITING, NodeState.RUNNING}.intersection(retried), retried
     with pytest.raises(UsageError, match="was cancelled; hostbench fleet retry again"):
         engine.start(made)
     assert engine.retry("again") == ("again-fails", "again-runs")
@@ -290,6 +311,8 @@ def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
         engine.start(campaign(engine, "again", nodes=("again-runs",)))
     with pytest.raises(UsageError, match="did you mean 'again'"):
         engine.campaign("agan")
+    begun_with = KubernetesEngine(namespace, None).begun_with("again")
+    assert (begun_with["image"], begun_with["queue"]) == ("hostbench:test", None)
     engine.clean("again")
     assert left(simulated, namespace) == []
 
@@ -399,4 +422,88 @@ def test_a_lease_has_one_holder_and_a_dead_one_loses_it(
     with pytest.raises(HostbenchError, match="Lease of node n1 could not be renewed"):
         measure()
     theirs.close()
+    interrupt.close()
+
+
+class Silence:
+    """An API server that takes connections and calls, and answers nothing for some seconds."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._pid = cluster.pid("apiserver")
+        self._ends: list[threading.Timer] = []
+
+    def begin(self, seconds: float) -> None:
+        os.kill(self._pid, signal.SIGSTOP)
+        self._ends.append(threading.Timer(seconds, os.kill, (self._pid, signal.SIGCONT)))
+        self._ends[-1].start()
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        for one in self._ends:
+            one.join()
+
+
+def leases(cluster: Cluster) -> list[Lease]:
+    return list(cluster.client.list(Lease, namespace="default"))
+
+
+def test_an_interrupt_leaves_no_lease_while_the_api_server_is_slow(
+    simulated: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"LEASE_S": 4.0, "RENEW_S": 0.3, "LOOK_S": 0.1, "ANSWER_S": 0.5}.items():
+        monkeypatch.setattr(lease, name, value)
+    silence, interrupt = Silence(simulated), Interrupt()
+
+    # While the call that makes the lease is on its way.
+    waiting = lease._NodeLease("slow", "n1")
+    waiting._api.call(lambda client: client.list(Lease))  # The connection is there.
+    silence.begin(2.0)
+    threading.Timer(0.2, interrupt.trip).start()
+    since_s = time.monotonic()
+    with pytest.raises(Interrupted):
+        waiting.take(interrupt, print)
+    assert time.monotonic() - since_s < 1.5, "the API server was waited for"
+    waiting.release()
+    silence.wait()
+    assert leases(simulated) == []
+    interrupt.close()
+
+    def measure(seconds: float) -> float:
+        """Hold the lease, and be interrupted while the API server is silent; return how long that
+        took."""
+        interrupt = Interrupt()
+        with pytest.raises(Interrupted):  # noqa: PT012, SIM117
+            with lease.held_lease("slow", "n1", interrupt, print):
+                silence.begin(seconds)
+                since_s = time.monotonic()
+                interrupt.trip()
+                interrupt.check()
+        interrupt.close()
+        return time.monotonic() - since_s
+
+    measure(2.0)
+    silence.wait()
+    assert leases(simulated) == []
+
+    # An API server that stays silent is given up: the lease runs out, and the next one has it.
+    monkeypatch.setattr(lease, "RELEASE_S", 1.0)
+    assert measure(5.0) < 3.0
+    silence.wait()
+    (left_over,) = leases(simulated)
+    interrupt = Interrupt()
+    with lease.held_lease("next", "n1", interrupt, print):
+        (there,) = leases(simulated)
+        assert there.spec is not None and (there.spec.holderIdentity or "").startswith("next/")
+        # What has changed since it was seen is not deleted.
+        with pytest.raises(ApiError, match="resource version"):
+            delete_seen(simulated.client, left_over)
+        assert len(leases(simulated)) == 1
+    # Nor is another one of its name.
+    renamed = dataclasses.replace(there.metadata or ObjectMeta(), uid=None, resourceVersion=None)
+    simulated.client.create(dataclasses.replace(there, metadata=renamed))
+    with pytest.raises(ApiError, match="UID"):
+        delete_seen(simulated.client, there)
+    (other,) = leases(simulated)
+    delete_seen(simulated.client, other)
+    assert leases(simulated) == []
     interrupt.close()

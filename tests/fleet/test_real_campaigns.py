@@ -203,7 +203,8 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     assert sorted(one.host.allowed_cpus for one in documents.values()) == expected
     assert sorted(one.host.allowed_cpus for one in references) == expected
 
-    # Yet both nodes are one host.
+    # Yet both nodes are one host, as its machine id says: kubelets report it, pods have none.
+    assert {one.host.machine for one in documents.values()} == {references[0].host.machine}
     check_one_after_another([*documents.values(), *references])
     sides = [str(by_hand), ",".join(str(fleet.command.results / name) for name in CAMPAIGNS)]
     compared = fleet.command.run("compare", *sides, "--require=not-worse", "--json")

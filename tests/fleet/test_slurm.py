@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,9 @@ from hostbench.base.errors import HostbenchError, ResourceError, UnreachableErro
 from hostbench.base.interrupt import Interrupt
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.node import DIGEST, digest_of
-from hostbench.fleet.slurm import UNSUBMITTED, SlurmEngine, SlurmOptions
+from hostbench.fleet.slurm.engine import SlurmEngine
+from hostbench.fleet.slurm.scripts import SlurmOptions
+from hostbench.fleet.slurm.states import UNSUBMITTED
 from hostbench.host.lock import host_lock
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import SuiteCase
@@ -30,6 +33,7 @@ from tests.faults.command import CHECKOUT, PROGRAMS, Command, Ended
 from tests.fleet.campaigns import MOMENT, campaign, small_suite
 from tests.fleet.slurm import CLUSTER, PARTITION, Slurm, require_slurm
 from tests.patience import wait_until
+from tests.unit.baseline_documents import of_host, of_hosts
 
 # As all tests of engines: for `make test-all`, which CI runs.
 pytestmark = pytest.mark.exhaustive
@@ -458,6 +462,9 @@ def test_the_command_from_run_to_clean(slurm: Slurm, engine: SlurmEngine, tmp_pa
     assert ended.code == 0, ended.errors
     assert [one["state"] for one in ended.document["nodes"]] == ["measured"] * 2
     assert fleet("status", "by-hand", "--json").document == ended.document
+    other = fleet("run", "--name=by-hand", "--queue=another")
+    assert other.code == 2
+    assert f"begun with --queue {PARTITION}, not with --queue another" in other.last_line
     paths = fleet("results", "by-hand", "--json").document["documents"]
     for node, path in paths.items():
         found = read_document(Path(path).read_bytes(), path, "")
@@ -512,6 +519,69 @@ def test_the_prolog_lets_no_job_onto_a_node_that_is_not_qualified(
         run("scancel", "--name=user")
         wait_until(lambda: set(states()) <= {"COMPLETED", "CANCELLED"})
     slurm.resume()
+
+
+def test_qualify_sh_qualifies_the_nodes_that_are_as_expected_and_no_other(
+    slurm: Slurm, stubs: Stubs, tmp_path: Path
+) -> None:
+    """docs/slurm: a campaign, its documents and a baseline of the model decide."""
+    rng = random.Random(SEED)
+    reference = tmp_path / "reference"
+    for one in of_hosts([rng.lognormvariate(0, 0.005) for _ in range(8)]):
+        (reference / one.job.id).mkdir(parents=True)
+        (reference / one.job.id / "result.json").write_text(one.model_dump_json())
+    command = Command(tmp_path, HOSTBENCH_SHARED=str(slurm.shared))
+    baseline = tmp_path / "model.json"
+    made = command.run("baseline", "make", str(reference), f"--output={baseline}")
+    assert made.code == 0, made.errors
+
+    name = stubs.campaign.name
+    low = of_host(21, 0.8)
+    for node, document in {"node1": of_host(20), "node2": low, "node4": of_host(22)}.items():
+        shutil.rmtree(stubs.directory / node)
+        stubs.hand_in(node, document)
+    stubs.mark("node3", "fail", "cannot write results: no space left")
+    stubs.engine.start(stubs.campaign)
+    ended(stubs.engine, name)
+    assert command.run("fleet", "results", name, "--engine=slurm").code == 0
+    # A document that somebody has removed since.
+    shutil.rmtree(command.results / name / "node4")
+
+    programs, qualified = tmp_path / "bin", tmp_path / "qualified"
+    programs.mkdir()
+    qualified.mkdir()
+    (programs / "hostbench").write_text(f'#!/bin/sh\nexec {sys.executable} -m hostbench "$@"\n')
+    (programs / "hostbench").chmod(0o755)
+    environment = command.environment | {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "HOSTBENCH_QUALIFIED": str(qualified),
+    }
+
+    def qualify(campaign: str) -> "subprocess.CompletedProcess[str]":
+        script = CHECKOUT / "docs" / "slurm" / "qualify.sh"
+        return subprocess.run(
+            [script, campaign, baseline, command.results],
+            env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+
+    # All were qualified before, and one that is not of the campaign.
+    for node in (*slurm.nodes, "another"):
+        (qualified / node).write_text("1.2.3\n")
+    done = qualify(name)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "node1: qualified",
+        "node2: not qualified (hostbench baseline check: exit code 20)",
+        "node3: not qualified (failed)",
+        "node4: not qualified (hostbench baseline check: exit code 2)",
+    ]
+    kept = {path.name: path.read_text() for path in qualified.iterdir()}
+    assert kept == {"node1": f"{low.host.kernel}\n", "another": "1.2.3\n"}
+
+    # Nothing is taken away where nothing is known.
+    failed = qualify("none")
+    assert failed.returncode != 0 and "there is no campaign 'none'" in failed.stderr
+    assert sorted(path.name for path in qualified.iterdir()) == ["another", "node1"]
 
 
 def test_bad_input_is_one_line(

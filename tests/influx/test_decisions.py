@@ -256,6 +256,33 @@ def test_the_fleet_board_answers(fleet: Fleet, influx: InfluxClient) -> None:
     assert {row["host"] for row in found["Headline figures beside what is usual"]} == hosts
 
 
+def test_the_fleet_board_has_a_line_for_each_host(fleet: Fleet, influx: InfluxClient) -> None:
+    found = {
+        one.ref: {row["host"]: row for row in rows(influx, one.text)}
+        for one in panel_queries(ALWAYS)
+        if one.board == "hostbench-fleet" and one.panel == "Each host in a line"
+    }
+    # Of each host the newest result of every case counts.
+    newest = {one.host.hostname: one for one in fleet.documents}
+    assert found["A"].keys() == newest.keys() and found.keys() == set("ABCD")
+    for host, document in newest.items():
+        cases = [one for one in document.cases if one.verdict is not None and not one.naive]
+        ends = [
+            trial.time_unix_s + trial.wall_s
+            for one in cases
+            for trial in (*one.trials, *(trial for peer in one.peers for trial in peer.trials))
+        ]
+        line = found["A"][host]
+        assert line["cases"] == len(cases)
+        assert line["until_ms"] == pytest.approx(1e3 * max(ends), abs=1)
+        reached = [
+            one.metrics[one.primary].efficiency for one in cases if one.primary in one.metrics
+        ]
+        assert line["efficiency"] == pytest.approx(min(one for one in reached if one is not None))
+    slow, sound = (found["A"][host]["efficiency"] for host in ("node50", "node1"))
+    assert slow < 0.85 * sound
+
+
 def test_the_series_boards_have_what_is_expected(fleet: Fleet, influx: InfluxClient) -> None:
     (query,) = [
         one for one in queries() if one.board == "hostbench-cpu" and one.panel.endswith("history")

@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,10 +35,11 @@ from hostbench.decisions.tolerance import limit_rank
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import JobFigures
 from hostbench.model.fleet import FleetCheck
+from hostbench.model.host import Boot
 from hostbench.model.result import CampaignMember
 from hostbench.model.summary import Verdict
 from hostbench.results.fleet_csv import COLUMNS, write_fleet_csv
-from hostbench.results.sealed import sealed
+from hostbench.results.sealed import read_document, sealed
 from tests.each import each
 from tests.unit.baseline_documents import of_host
 from tests.unit.baseline_hosts import CPU, KEY, host_jobs
@@ -347,6 +349,34 @@ def test_clocks_that_are_ahead_and_cloned_machines_are_named() -> None:
     assert cloned.startswith("2 hosts have one machine id (node-0003, node-0004)")
 
 
+def test_machines_of_one_name_are_kept_apart_or_refused() -> None:
+    jobs = made(10)
+    # A node that got another machine.
+    other = jobs[3].model_copy(update={"machine": "0123456789abcdef", "digest": "sha256:other"})
+    fleet = checked([*jobs, other])
+    own = {f"node-0003 ({one.machine[:6]})" for one in (jobs[3], other)}
+    assert own < {host.host for host in fleet.hosts} and len(fleet.hosts) == 11
+    assert any(
+        note.startswith("1 node had more than one machine: node-0003") for note in fleet.notes
+    )
+    # A pod that sees no machine id is the node's all the same.
+    pod = jobs[4].model_copy(update={"machine": jobs[4].host, "digest": "sha256:pod"})
+    assert len(checked([*jobs, pod]).hosts) == 10
+
+    # Copies of one image: nothing but their boots tells them apart.
+    def boot(job: JobFigures, name: str, up_s: float, at_s: float) -> JobFigures:
+        moment = {"boot": Boot(id=name, since_s=up_s), "created_unix_s": NOW_UNIX_S - at_s}
+        return job.model_copy(update={**moment, "digest": f"sha256:{name}{at_s}"})
+
+    rest, one = changed(jobs[1:], member=None), changed(jobs[:1], member=None)[0]
+    again = [boot(one, "a", 100.0, 9000.0), boot(one, "a", 5100.0, 4000.0), boot(one, "b", 60.0, 0)]
+    assert len(checked([*rest, *again]).hosts) == 10
+    with pytest.raises(UsageError) as caught:
+        checked([*rest, *again, boot(one, "c", 7000.0, 100.0)])
+    assert "two machines with one name and one machine id" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
 def test_other_versions_are_named() -> None:
     jobs = made(10)
     jobs[2] = jobs[2].model_copy(update={"versions": {"cpu": "0.0.9", "mem": "0.1.0"}})
@@ -406,6 +436,26 @@ def test_the_command_names_the_low_host(
     assert out.startswith("# qualify\n") and "**Which hosts are bad? 1 of 12 hosts is low" in out
 
 
+@each(
+    ("command", "codes"),
+    [
+        ("report", {0, 2, 3, 20, 21, 22}),
+        ("pairs", {0, 2, 3, 20, 21}),
+        ("schedule", {0, 2, 3}),
+        ("qualify", {0, 1, 2, 3, 8, 20, 21}),
+    ],
+)
+def test_help_has_the_exit_codes_of_the_command(
+    capsys: pytest.CaptureFixture[str], command: str, codes: set[int]
+) -> None:
+    assert run_command_line(["fleet", command, "--help"]) == 0
+    _, _, table = capsys.readouterr().out.partition("Exit codes:")
+    lines = [line.split(maxsplit=1) for line in table.splitlines() if line.strip()]
+    assert {int(code) for code, _ in lines} == codes
+    own = {int(code): meaning for code, meaning in lines}
+    assert own[0] != ExitCode.OK.meaning and own[2] == ExitCode.USAGE.meaning
+
+
 def test_documents_may_be_files_or_directories_of_hosts(
     collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -419,6 +469,70 @@ def test_documents_may_be_files_or_directories_of_hosts(
     for given in ([str(tmp_path / "by-host")], [str(tmp_path / "flat")], files):
         code, out, _ = run(capsys, *given)
         assert code == ExitCode.WORSE and out.startswith("1 of 12 hosts is low")
+
+
+def test_damaged_and_foreign_documents_are_named_and_left_out(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, *_ = sorted(collected.glob("*/result.json"))
+    by_hand = json.loads(whole.read_text()) | {"suite": None}
+    damaged = {
+        "cut.json": (whole.read_bytes()[:1000], "cut short or damaged"),
+        "by-hand.json": (json.dumps(by_hand).encode(), "was changed after it was written"),
+        "report.json": (b'{"kind": "hostbench.fleet"}', "is a 'hostbench.fleet' and not"),
+        "empty.json": (b"", "its 0 bytes are not one JSON document"),
+        "list.json": (b"[1]", "is no JSON object"),
+    }
+    flat, by_id = tmp_path / "flat", tmp_path / "by-id"
+    flat.mkdir()
+    for job in collected.glob("*/result.json"):
+        (flat / f"{job.parent.name}.json").write_bytes(job.read_bytes())
+        (by_id / job.parent.name).mkdir(parents=True)
+        (by_id / job.parent.name / "result.json").write_bytes(job.read_bytes())
+    for number, (name, (content, _)) in enumerate(damaged.items()):
+        (flat / name).write_bytes(content)
+        job_id = f"20261126T{number:06}Z-full-dead"
+        (by_id / job_id).mkdir()
+        (by_id / job_id / "result.json").write_bytes(content)
+    files = [str(path) for path in flat.iterdir()]
+    page = tmp_path / "page.html"
+    # A second time, the answer about a directory is from its index.
+    for given in ([str(flat)], files, [str(by_id)], [str(by_id)]):
+        code, out, errors = run(capsys, *given, "--html", str(page))
+        assert code == ExitCode.WORSE and not errors and out.startswith("1 of 12 hosts is low")
+        lines = [line for line in out.splitlines() if line.startswith("Left out: ")]
+        assert len(lines) == len(damaged)
+        for name, (_, why) in damaged.items():
+            place = name if given != [str(by_id)] else "-full-dead/result.json"
+            assert any(place in line and why in line for line in lines), (name, lines)
+        assert page.read_text().count("is a &#39;hostbench.fleet&#39; and not") == 1
+    # With `complete` it is missing; CSV and JSON have it, too.
+    (flat / f"{sorted(collected.iterdir())[4].name}.json").unlink()  # the low host
+    code, out, _ = run(capsys, str(flat), "--require=complete", "--json")
+    assert code == ExitCode.NOT_COMPARABLE and len(json.loads(out)["refused"]) == len(damaged)
+    _, out, _ = run(capsys, str(flat), "--csv")
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["host_word"] == "left out"]
+    assert sorted(Path(row["reason"].split()[0]).name for row in rows) == sorted(damaged)
+    # Nothing but such documents is an error, in one line.
+    for name in damaged:
+        code, out, error = run(capsys, str(flat / name))
+        assert code == ExitCode.USAGE and not out and error.count("\n") == 1 and name in error
+    code, _, error = run(capsys, *(str(flat / name) for name in damaged))
+    assert code == ExitCode.USAGE and "nor can 4 others be used" in error
+
+
+def test_jobs_of_several_hosts_may_have_one_id(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, job in enumerate(sorted(collected.glob("*/result.json"))):
+        document = read_document(job.read_bytes(), str(job), "")
+        same = replace(document.job, id="20261126T000000Z-full-0001")
+        host = tmp_path / f"node-{number:04}" / same.id
+        host.mkdir(parents=True)
+        changed = document.model_copy(update={"job": same, "digest": None})
+        (host / "result.json").write_text(sealed(changed).model_dump_json())
+    code, out, _ = run(capsys, str(tmp_path))
+    assert code == ExitCode.WORSE and out.startswith("1 of 12 hosts is low")
 
 
 def test_nodes_without_a_document_are_missing(
@@ -435,6 +549,7 @@ def test_nodes_without_a_document_are_missing(
         (("{empty}",), "holds no job with a document"),
         (("{empty}/no.json",), "there is no "),
         (("{root}", "--campaign", "other"), "is of it; they are of qualify"),
+        (("{root}", "--campaign=qualify", "--campaign=qualfy"), "did you mean 'qualify'?"),
         (("{root}", "--suite", "other"), "leave none of them"),
         (("{root}", "--markdown", "--csv"), "give one of --json, --csv and --markdown"),
         (("{root}", "--html", "{empty}"), "is a directory"),

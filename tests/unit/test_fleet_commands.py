@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import invoke
 from hostbench.fleet import engines
-from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
+from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus, PostTo
 from hostbench.fleet.engines import EngineOptions
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.summary import Verdict
@@ -26,6 +26,8 @@ class RememberedEngine:
         self.kept: dict[str, Campaign] = {}
         self.documents_of: dict[str, ResultDocument] = {}
         self.ends: dict[str, NodeStatus] = {}
+        self.options = EngineOptions()
+        self.options_of: dict[str, EngineOptions] = {}
 
     def cluster(self) -> str:
         return "uid"
@@ -34,6 +36,7 @@ class RememberedEngine:
         return tuple((expression or "n1,n2").split(","))
 
     def start(self, campaign: Campaign) -> None:
+        self.options_of.setdefault(campaign.name, self.options)
         self.kept.setdefault(campaign.name, campaign)
         for node in campaign.nodes:
             document = member_document(campaign, node)
@@ -47,6 +50,9 @@ class RememberedEngine:
 
     def campaign(self, name: str) -> Campaign:
         return self.kept[name]
+
+    def begun_with(self, name: str) -> Mapping[str, object]:
+        return vars(self.options_of[name])
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
         return tuple(self.ends[node] for node in self.kept[name].nodes)
@@ -82,7 +88,8 @@ def digest_of(document: ResultDocument) -> Digest:
 def engine(monkeypatch: pytest.MonkeyPatch) -> RememberedEngine:
     one = RememberedEngine()
 
-    def remembered(_options: EngineOptions) -> RememberedEngine:
+    def remembered(options: EngineOptions) -> RememberedEngine:
+        one.options = options
         return one
 
     monkeypatch.setattr(engines, "ENGINES", {"kubernetes": remembered})
@@ -108,6 +115,32 @@ def test_a_campaign_leaves_a_document_for_each_node_and_says_what_it_was(
         assert json.loads(Path(path).read_text())["member"]["node"] == node
 
 
+def test_a_document_that_is_not_posted_is_named_and_here(
+    engine: RememberedEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, post = f"--results={tmp_path}", "--post=https://bench.example:8000"
+    run("run", "quick", "--name=c", where, post, "--post-keys=poster", "--detach")
+    assert engine.options.post == PostTo("https://bench.example:8000", "poster")
+    result = engine.ends["n2"].result
+    assert result is not None
+    late = dataclasses.replace(result, unposted="no answer from https://bench.example:8000")
+    engine.ends["n2"] = dataclasses.replace(engine.ends["n2"], result=late)
+    assert run("run", "--name=c", where) == 1
+    out, err = capsys.readouterr()
+    why = "its document is not posted: no answer from https://bench.example:8000"
+    assert f"n2: {why}" in err and "n1: " not in err
+    assert why in " ".join(out.split())
+    assert len(list(tmp_path.glob("c/*/*/result.json"))) == 2
+    for options, said in (
+        (("--post=https://bench.example:8000",), "--post and --post-keys belong together"),
+        (("--post-keys=poster",), "--post and --post-keys belong together"),
+        (("--post=http://bench.example:8000", "--post-keys=poster"), "would send the key unencr"),
+        (("--post=bench.example", "--post-keys=poster"), "is not the address of an orchestrator"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            run("run", "quick", "--name=d", where, *options)
+
+
 def test_a_document_that_is_not_the_campaigns_is_refused(
     engine: RememberedEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,8 +157,10 @@ def test_a_document_that_is_not_the_campaigns_is_refused(
     assert "n2: the document of n2 is of another campaign or cluster than c" in err
 
 
-def test_going_on_with_a_campaign_takes_what_it_was_asked_for(engine: RememberedEngine) -> None:
-    with pytest.raises(UsageError, match="there is no campaign c to go on with"):
+def test_going_on_with_a_campaign_takes_what_it_was_asked_for(
+    engine: RememberedEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UsageError, match="there is no campaign c to continue"):
         run("run", "--name=c")
     assert run("run", "quick", "--name=c", "--no-documents", "--at-most=1") == 0
     assert run("run", "--name=c", "--no-documents") == 0
@@ -135,6 +170,38 @@ def test_going_on_with_a_campaign_takes_what_it_was_asked_for(engine: Remembered
     # The cluster may have lost a node that the same selector matched before.
     assert run("run", "quick", "--name=c", "--nodes=n1", "--no-documents") == 0
     assert engine.kept["c"].nodes == ("n1", "n2")
+    assert "campaign c keeps the nodes that it began with" in capsys.readouterr().err
+
+
+def test_going_on_with_other_options_names_the_one_that_differs(
+    engine: RememberedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = (
+        "--at-most=1", "--time-limit=60", "--exclusive=taint", "--image=i:1", "--tolerate=a",
+        "--annotation=k=v", "--priority=high",
+    )  # fmt: skip
+    assert run("run", "quick", "--name=c", "--no-documents", *begun) == 0
+    kept = dict(engine.kept)
+    # The same ones, some of them, and what the environment says: nobody asked for a change.
+    monkeypatch.setenv("HOSTBENCH_IMAGE", "i:2")
+    for same in (begun, begun[:2], ()):
+        assert run("run", "quick", "--name=c", "--no-documents", *same) == 0
+    for option, words in {
+        "--at-most=2": "begun with --at-most 1, not with --at-most 2; leave the option out",
+        "--time-limit=61": "begun with --time-limit 60, not with --time-limit 61",
+        "--exclusive=none": "begun with --exclusive taint, not with --exclusive none",
+        "--image=i:2": "begun with --image i:1, not with --image i:2",
+        "--lock=host": "begun with --lock lease, not with --lock host",
+        "--tolerate=b": "begun with --tolerate a, not with --tolerate b",
+        "--annotation=k=w": "begun with --annotation k=v, not with --annotation k=w",
+        "--priority=low": "begun with --priority high, not with --priority low",
+        "--service-account=s": "begun without --service-account, not with --service-account s",
+    }.items():
+        with pytest.raises(UsageError) as refusal:
+            run("run", "--name=c", "--no-documents", option)
+        assert words in refusal.value.message
+        assert "choose another --name" in refusal.value.message
+    assert engine.kept == kept
 
 
 def test_a_node_without_a_document_is_exit_code_1_with_its_reason(
@@ -165,3 +232,18 @@ def test_bad_options_are_refused_before_anything_is_called(
         run("run", "quick", *arguments)
     assert words in refusal.value.message
     assert engine.kept == {}
+
+
+@pytest.mark.parametrize("command", ["status", "results", "retry", "cancel", "clean", "qualify"])
+def test_a_name_that_cannot_be_one_is_refused_before_an_engine_is_called(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def called(_options: EngineOptions) -> RememberedEngine:
+        raise AssertionError
+
+    monkeypatch.setattr(engines, "ENGINES", {"kubernetes": called, "slurm": called})
+    for name in ("A_B", "../shared", "1st", "ends-", "a" * 31, ""):
+        with pytest.raises(UsageError) as refusal:
+            run(command, name)
+        assert f"NAME {name!r} is no name of a campaign" in refusal.value.message
+        assert "at most 30" in refusal.value.message

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import re
+import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, Node, Pod
 
 from hostbench.base.errors import ResourceError, UnreachableError, UsageError
-from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus, PostTo
 from hostbench.fleet.kubernetes import api, watches
 from hostbench.fleet.kubernetes.api import Api, Patience, described
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
@@ -45,6 +46,8 @@ from hostbench.fleet.kubernetes.progress import Progress
 from hostbench.fleet.kubernetes.rights import ROLE, For, roles
 from hostbench.fleet.kubernetes.states import statuses
 from hostbench.fleet.node import CAMPAIGN
+from hostbench.fleet.slurm.scripts import SlurmOptions, node_script
+from hostbench.host.inventory import machine_hash
 from hostbench.model.suite import Suite, SuiteCase
 from tests.fleet.decoded import decoded
 
@@ -113,6 +116,15 @@ def container(state: Mapping[str, Any]) -> dict[str, Any]:
         "restartCount": 0,
         "state": state,
     }
+
+
+UNKNOWN = dict.fromkeys(
+    (
+        "architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion",
+        "kubeletVersion", "machineID", "operatingSystem", "osImage", "systemUUID",
+    ),
+    "",
+)  # fmt: skip
 
 
 def a_node(**spec: Any) -> Node:
@@ -503,6 +515,44 @@ def test_a_job_goes_to_one_node_and_passes_the_restricted_profile() -> None:
             "effect": "NoSchedule",
         }
     ]
+
+
+def test_a_node_that_posts_has_the_key_in_a_file() -> None:
+    options = dataclasses.replace(OPTION, post=PostTo("https://bench.example:8000", "poster"))
+    made = node_job(CAMPAIGN_1, options, "n1", 1, {}, suspended=False, machine=None).to_dict()
+    pod = made["spec"]["template"]["spec"]
+    (one,) = pod["containers"]
+    directory = "/run/secrets/hostbench"
+    given = ["--post=https://bench.example:8000", f"--post-keys={directory}"]
+    assert one["args"][-2:] == given
+    (volume,) = [volume for volume in pod["volumes"] if "secret" in volume]
+    assert volume["secret"] == {"secretName": "poster", "optional": True}
+    mounts = [mount for mount in one["volumeMounts"] if mount["name"] == volume["name"]]
+    assert mounts == [{"name": volume["name"], "mountPath": directory, "readOnly": True}]
+    # Slurm's jobs get the directory.
+    jobs = SlurmOptions(post=PostTo("https://bench.example:8000", "/shared/my keys"))
+    words = shlex.split(node_script(Path("/shared/c1"), jobs).partition("\nexec ")[2])
+    assert words[-4:] == ["--post", "https://bench.example:8000", "--post-keys", "/shared/my keys"]
+    assert "--post" not in node_script(Path("/shared/c1"), SlurmOptions())
+
+
+def test_a_pod_knows_the_machine_of_its_node() -> None:
+    """So that its document is of the same machine as one measured by hand there."""
+
+    def machine(info: Mapping[str, str] | None, node: str = "n1", **changes: Any) -> str:
+        status = {} if info is None else {"nodeInfo": {**UNKNOWN, **info}}
+        facts = node_facts(decoded(Node, {"metadata": {"name": node}, "status": status}))
+        campaign = dataclasses.replace(CAMPAIGN_1, **changes)
+        made = node_job(campaign, OPTION, node, 1, {}, suspended=False, machine=facts.machine)
+        (one,) = made.to_dict()["spec"]["template"]["spec"]["containers"]
+        return str({each["name"]: each["value"] for each in one["env"]}["HOSTBENCH_MACHINE"])
+
+    both = {"machineID": "3d1219c7", "systemUUID": "ec2a"}
+    assert machine(both) == machine_hash("3d1219c7") == machine(both, "n2", name="c2")
+    assert machine({"systemUUID": "ec2a"}) == machine_hash("ec2a")
+    # Else by its name in its cluster.
+    assert machine(None) == machine({}) == machine(None, name="c2")
+    assert len({machine(None), machine(None, "n2"), machine(None, cluster="other")}) == 3
 
 
 def test_the_options_of_a_campaign_reach_its_pods() -> None:

@@ -2,8 +2,10 @@
 
 import csv
 import io
+import itertools
 import json
 import random
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
@@ -14,9 +16,13 @@ import pytest
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.command_line import run_command_line
+from hostbench.cli.decisions import Require
+from hostbench.cli.fleet_report import exit_code
 from hostbench.decisions.pair_documents import measured_pairs, racks_of
 from hostbench.decisions.pair_rounds import Pair, matchings, tournament
 from hostbench.decisions.pairs import pair_matrix
+from hostbench.model.baseline import HostWord
+from hostbench.model.fleet import FleetCheck
 from hostbench.model.pairs import PairMatrix
 from hostbench.model.result import ResultDocument, Verdict
 from hostbench.page.pairs import HOSTS_DRAWN, pairs_report
@@ -27,6 +33,7 @@ from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from hostbench.results.sealed import sealed
 from hostbench.results.store import DOCUMENT
+from tests.unit.baseline_documents import of_host
 from tests.unit.net_documents import net_run
 from tests.unit.pair_documents import Network, document, machine
 
@@ -119,6 +126,69 @@ def test_from_the_schedule_to_the_slow_host(
     assert code == 2 and "did you mean 'first'" in err and "first, second" in err
 
 
+def test_the_report_of_a_fleet_has_its_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the words, matrix and rows of `fleet pairs`, and one damaged document left out."""
+    own = network(node104=0.7, rack2=0.7)
+    rounds = matchings(own.nodes, 20, own.racks, 1)
+    store(tmp_path / "jobs", documents(own, rounds, count(), cluster="c"))
+    damaged = tmp_path / "jobs/20261126T999999Z-net-ffff"
+    damaged.mkdir()
+    (damaged / DOCUMENT).write_text("{")
+    page = tmp_path / "fleet.html"
+    given = (str(tmp_path / "jobs"), *RACKS)
+    code, out, _ = said(capsys, "report", *given, f"--html={page}")
+    assert code == ExitCode.WORSE
+    words = " ".join(out.split())
+    assert "Slow: 1 host and 1 uplink." in words and "uplink of rack rack2" in words
+    assert words.count("cut short or damaged") == 1
+    text = page.read_text()
+    assert "Is the network between the hosts as it should be?" in text
+    assert "Which hosts are bad?" in text and "Host node104.</strong> −" in text
+    assert "Pairs of hosts beside sound pairs" in text and "<script" not in text
+    code, out, _ = said(capsys, "report", *given, "--json")
+    fleet = FleetCheck.model_validate_json(out)
+    matrix = fleet.pairs
+    # A slow network alone makes the exit code, too.
+    fine = fleet.model_copy(
+        update={
+            "hosts": tuple(
+                one.model_copy(update={"word": HostWord.AS_EXPECTED}) for one in fleet.hosts
+            )
+        }
+    )
+    assert exit_code(fine, Require.NOT_WORSE) is ExitCode.WORSE
+    without = fine.model_copy(update={"pairs": None})
+    assert exit_code(without, Require.NOT_WORSE) is ExitCode.OK
+    code, out, _ = said(capsys, "pairs", *given, "--json")
+    alone = PairMatrix.model_validate_json(out)
+    assert code == ExitCode.WORSE and "damaged" in alone.left_out[-1]
+    assert matrix is not None
+    assert matrix == alone.model_copy(update={"left_out": alone.left_out[:-1]})
+    _, out, _ = said(capsys, "report", *given, "--csv")
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["network"]]
+    _, out, _ = said(capsys, "pairs", *given, "--csv")
+    expected = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == len(expected) > 200
+    for row, other in zip(rows, expected, strict=True):
+        name = row["rack"] if row["network"] == "uplink" else row["host"]
+        assert (row["network"], name) == (other["kind"], other["name"])
+        assert [row[key] for key in ("other", "measured", "value", "ratio", "p", "word")] == [
+            other[key] for key in ("other", "measured", "value", "ratio", "chance", "word")
+        ]
+
+
+def test_a_rack_needs_a_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(2):
+        document = of_host(number)
+        job = tmp_path / document.job.id
+        job.mkdir()
+        (job / DOCUMENT).write_text(document.model_dump_json())
+    code, out, err = said(capsys, "report", str(tmp_path), "--rack=r1=node1")
+    assert code == ExitCode.USAGE and not out and "--rack 'r1=node1' is about a network" in err
+
+
 def test_a_full_schedule_has_every_pair(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, "schedule", "a", "b", "c", "--full")
     assert code == 0 and out.splitlines()[-1].startswith("3 pairs of 3 nodes, 100.0 % of all")
@@ -178,8 +248,9 @@ def test_two_clusters_are_refused_and_two_campaigns_are_not() -> None:
     second = list(documents(own, pairs, numbers, cluster="one", campaign="y"))
     other = list(documents(own, pairs, numbers, cluster="two", campaign="z"))
     assert len(measured_pairs([*first, *second]).measurements) == 2
-    with pytest.raises(UsageError, match=r"one \(campaign x\) and two \(campaign z\)"):
+    with pytest.raises(UsageError, match="of 2 clusters") as refusal:
         measured_pairs([*first, *other])
+    assert "choose with --campaign x or z, or give" in refusal.value.message
 
 
 def test_the_same_pair_twice_is_a_repeat_and_the_same_document_counts_once(
@@ -311,3 +382,22 @@ def test_names_from_documents_are_escaped_and_markdown_has_the_tables() -> None:
     assert "<b>" not in page and "&lt;b&gt;" in page
     text = markdown(pairs_report(matrix))
     assert "Every link was measured." in text and "| node000 |" in text
+
+
+def test_a_full_schedule_is_written_as_it_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [f"n{at}" for at in range(400)]
+    code, out, _ = said(capsys, "schedule", *nodes, "--full", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["pairs"] == 79_800 and found["links_share"] == 1.0
+    assert {frozenset(pair) for one in found["rounds"] for pair in one} == {
+        frozenset(pair) for pair in itertools.combinations(nodes, 2)
+    }
+    rounds = tournament([f"node{at}" for at in range(10_000)])
+    tracemalloc.start()
+    try:
+        assert sum(len(one) for one in itertools.islice(rounds, 20)) == 20 * 5_000
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A round of so many nodes: all 9,999 of them would take gigabytes.
+    assert most < 5e6 and len(rounds) == 9_999

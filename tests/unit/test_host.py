@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.errors import UsageError
-from hostbench.host.inventory import inventory
+from hostbench.host.inventory import inventory, machine_hash
 from hostbench.model.host import HostInventory
 
 X86 = """processor	: 0
@@ -230,6 +230,23 @@ def test_inventories_of_earlier_versions_are_read() -> None:
     assert '"memory"' not in text and "cpu_lists" not in text
     found = HostInventory.model_validate_json(text)
     assert found.memory is None and found.caches[0].cpu_lists == ()
+
+
+def test_a_container_has_the_machine_id_that_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/machine-id").write_text("4c4c4544004b3010\n")
+    of_the_node = inventory(tmp_path).machine
+    assert of_the_node is not None and of_the_node == machine_hash("4c4c4544004b3010")
+    monkeypatch.setenv("HOSTBENCH_MACHINE", of_the_node)
+    (tmp_path / "etc/machine-id").write_text("of the image\n")
+    assert inventory(tmp_path).machine == of_the_node
+    (tmp_path / "etc/machine-id").unlink()
+    assert inventory(tmp_path).machine == of_the_node
+    monkeypatch.setenv("HOSTBENCH_MACHINE", "node1")
+    with pytest.raises(UsageError, match="HOSTBENCH_MACHINE 'node1' is no hash of a machine id"):
+        inventory(tmp_path)
 
 
 def test_the_machine_id_is_not_told(tmp_path: Path) -> None:

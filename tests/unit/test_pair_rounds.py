@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def named(count: int) -> list[str]:
     return [f"n{number}" for number in range(count)]
 
 
-def are_matchings(rounds: list[Round], nodes: list[str], *, perfect: bool = True) -> None:
+def are_matchings(rounds: Sequence[Round], nodes: list[str], *, perfect: bool = True) -> None:
     """No host twice in a round; in a perfect one all meet, but for one of an odd number."""
     for one in rounds:
         busy = [host for pair in one for host in pair]
@@ -32,7 +33,7 @@ def are_matchings(rounds: list[Round], nodes: list[str], *, perfect: bool = True
         assert not perfect or len(busy) == len(nodes) - len(nodes) % 2
 
 
-def links(rounds: list[Round]) -> Counter[Pair]:
+def links(rounds: Sequence[Round]) -> Counter[Pair]:
     return Counter(link(pair) for one in rounds for pair in one)
 
 

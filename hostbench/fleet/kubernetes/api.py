@@ -16,12 +16,15 @@ import httpx2
 from lightkube import ApiError, Client, KubeConfig
 from lightkube.config.kubeconfig import SingleConfig
 from lightkube.core.exceptions import ConfigError
+from lightkube.resources.coordination_v1 import Lease
 
 from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
 
 # How long a cluster that answered before may not answer: an API server that restarts takes seconds.
 PATIENCE_S = 120.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
+# How long to wait for an answer: lightkube's own limit.
+ANSWER_S = 10.0
 # Objects of a list that come in one answer.
 CHUNK = 250
 CALLS_AT_ONCE = 8
@@ -59,20 +62,27 @@ def configuration() -> SingleConfig:
 class Api:
     """A cluster's API, and the namespace of campaigns in it."""
 
-    def __init__(self, namespace: str | None) -> None:
-        """Find the cluster; nothing is called yet. Raise ResourceError."""
+    def __init__(
+        self, namespace: str | None, answer_s: float = ANSWER_S, *, is_known: bool = False
+    ) -> None:
+        """Find the cluster; nothing is called yet. `answer_s`: how long to wait for an answer;
+        `is_known`: there is a cluster, so a first call without an answer is repeated, too. Raise
+        ResourceError."""
         self.config = configuration()
         try:
-            self.client = Client(self.config, namespace=namespace)
+            self.client = Client(self.config, namespace, timeout=httpx2.Timeout(answer_s))
         except (ConfigError, OSError, ValueError) as error:
             raise ResourceError(f"the cluster's configuration cannot be used: {error}") from None
         # An engine has no end of its own.
         weakref.finalize(self, self.client.close)
         self.namespace = str(self.client.namespace)
-        self._patience = Patience()
+        self._patience = Patience(is_known)
 
-    def call(self, what: Callable[[Client], Result]) -> Result:
-        """Return what a call returns; repeat it while the API server restarts.
+    def call(
+        self, what: Callable[[Client], Result], pause: Callable[[float], object] = time.sleep
+    ) -> Result:
+        """Return what a call returns; repeat it while the API server restarts. `pause` waits for
+        the next try, so many seconds.
 
         Raise HostbenchError, or ApiError for an object that is there already or not there.
         """
@@ -85,7 +95,7 @@ class Api:
                     if namespace_is_missing(error):
                         raise described(error, self.config) from None
                     raise
-                time.sleep(patience.pause_s(error, self.config))
+                pause(patience.pause_s(error, self.config))
             else:
                 self._patience.answered = True
                 return result
@@ -133,6 +143,22 @@ class Patience:
             raise described(error, config) from None
         pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, LONGEST_PAUSE_S)
         return pause_s
+
+
+def delete_seen(client: Client, seen: Lease) -> None:
+    """Delete a lease, on condition that it is as it was seen: neither changed since nor another
+    one of its name. Raise ApiError if it is not."""
+    metadata = seen.metadata
+    assert metadata is not None and metadata.name is not None
+    # lightkube's own delete() takes no conditions.
+    calls = client._client
+    request = calls.prepare_request("delete", type(seen), name=metadata.name)
+    request.data = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": metadata.uid, "resourceVersion": metadata.resourceVersion},
+    }
+    calls.handle_response("delete", calls.send(calls.build_adapter_request(request)), request)
 
 
 def status_of(error: httpx2.HTTPError) -> int | None:

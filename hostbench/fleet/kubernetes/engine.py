@@ -1,7 +1,7 @@
 """The engine on Kubernetes: one Job a node, all of a campaign's state in its objects."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lightkube import ApiError
 from lightkube.resources.batch_v1 import Job
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from hostbench.base.errors import ResourceError, UsageError, did_you_mean, shown
 from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
-from hostbench.fleet.kubernetes.api import CHUNK, Api
+from hostbench.fleet.kubernetes.api import CHUNK, Api, delete_seen
 from hostbench.fleet.kubernetes.facts import Facts
 from hostbench.fleet.kubernetes.nodes import chosen_nodes
 from hostbench.fleet.kubernetes.objects import (
@@ -93,6 +93,10 @@ class KubernetesEngine:
     def campaign(self, name: str) -> Campaign:
         """See Engine."""
         return self._stored(name).campaign
+
+    def begun_with(self, name: str) -> Mapping[str, object]:
+        """See Engine."""
+        return vars(self._stored(name).options)
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
         """See Engine."""
@@ -182,12 +186,10 @@ class KubernetesEngine:
     def _delete_leases(self, name: str) -> None:
         """Delete what pods left that were killed."""
         leases = self._api.all(
-            lambda client: (
-                (one.metadata and one.metadata.name) or ""
-                for one in client.list(Lease, chunk_size=CHUNK, labels={CAMPAIGN_LABEL: name})
-            )
+            lambda client: iter(client.list(Lease, chunk_size=CHUNK, labels={CAMPAIGN_LABEL: name}))
         )
-        self._api.each(leases, lambda client, lease: client.delete(Lease, lease))
+        # One that another campaign has taken since is that one's.
+        self._api.each(leases, delete_seen)
 
     def _wait_for_pods(self, name: str) -> None:
         deadline_s = time.monotonic() + CLEAN_S_MOST
@@ -272,8 +274,8 @@ class _Stored:
         """Raise UsageError if the campaign has other options."""
         if self.campaign != campaign:
             raise UsageError(
-                f"campaign {campaign.name} was begun with other options; go on with hostbench "
-                f"fleet run --name {campaign.name} alone, or choose another --name"
+                f"campaign {campaign.name} was begun with other options; continue it with "
+                f"hostbench fleet run --name {campaign.name} alone, or choose another --name"
             )
 
     def refuse_cancelled(self) -> None:

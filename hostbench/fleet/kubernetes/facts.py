@@ -26,13 +26,15 @@ _CONDITIONS = frozenset({"BackoffLimitExceeded", "DeadlineExceeded"})
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """A node. `allocatable`: what pods can get, by resource."""
+    """A node. `allocatable`: what pods can get, by resource. `machine`: its machine id, else its
+    system's UUID; None: its kubelet reports neither."""
 
     name: str
     ready: bool
     cordoned: bool
     taints: tuple[Taint, ...]
     allocatable: Mapping[str, str]
+    machine: str | None = None
 
     @property
     def repelling(self) -> tuple[Taint, ...]:
@@ -101,6 +103,7 @@ class Facts:
 def node_facts(node: Node) -> NodeFacts:
     """Return what a campaign needs to know of a node."""
     spec, status = node.spec, node.status
+    info = status and status.nodeInfo
     conditions = (status and status.conditions) or ()
     return NodeFacts(
         name=_name(node),
@@ -110,6 +113,7 @@ def node_facts(node: Node) -> NodeFacts:
             Taint(one.key, one.value or "", one.effect) for one in (spec and spec.taints) or ()
         ),
         allocatable=dict((status and status.allocatable) or {}),
+        machine=(info and (info.machineID or info.systemUUID)) or None,
     )
 
 

@@ -26,6 +26,7 @@ from lightkube.models.core_v1 import (
     PodTemplateSpec,
     ResourceRequirements,
     SeccompProfile,
+    SecretVolumeSource,
     SecurityContext,
     Toleration,
     Volume,
@@ -36,8 +37,10 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import ConfigMap
 from pydantic import TypeAdapter
 
-from hostbench.fleet.campaign import Campaign, Exclusive
-from hostbench.fleet.node import CAMPAIGN, LockName
+from hostbench.fleet.campaign import Campaign, Exclusive, PostTo
+from hostbench.fleet.node import CAMPAIGN
+from hostbench.host.inventory import MACHINE_VARIABLE, machine_hash
+from hostbench.model.campaign import LockName
 
 PREFIX = "hostbench.dev"
 # On every object of a campaign; also the taint of a node that it has for itself.
@@ -54,7 +57,7 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 CAMPAIGN_KEY, OPTIONS_KEY = "campaign.json", "kubernetes.json"
 CONTAINER = "hostbench"
 CAMPAIGN_DIRECTORY, RESULTS_DIRECTORY = "/etc/hostbench", "/results"
-HOST_LOCK_DIRECTORY = "/run/lock"
+HOST_LOCK_DIRECTORY, POST_KEYS_DIRECTORY = "/run/lock", "/run/secrets/hostbench"
 LABEL_CHARACTERS_MOST = 63
 TERMINATION_MESSAGE = "/dev/termination-log"
 # A document of many cases, twice: as it grows and as it is stored.
@@ -72,7 +75,7 @@ class PodOptions:
 
     `queue`: Kueue's LocalQueue, which then decides when a node is measured. `tolerate`: further
     taints that the pods accept, each `key`, `key=value` or with `:effect`. `annotations`: further
-    ones of the pods, such as those that keep sidecars out.
+    ones of the pods, such as those that keep sidecars out. `post`: where documents are posted.
     """
 
     image: str
@@ -82,6 +85,7 @@ class PodOptions:
     service_account: str | None = None
     tolerate: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
+    post: PostTo | None = None
 
 
 OPTIONS: TypeAdapter[PodOptions] = TypeAdapter(PodOptions)
@@ -146,9 +150,10 @@ def node_job(
     resources: Mapping[str, str],
     *,
     suspended: bool,
+    machine: str | None = None,
 ) -> Job:
     """Return the Job that measures one node. `resources`: all that the node has for it; unused
-    where other work may run beside it."""
+    where other work may run beside it. `machine`: the node's machine id; None: unknown."""
     marks = {**labels(campaign.name), ATTEMPT_LABEL: str(attempt)}
     queue = {QUEUE_LABEL: options.queue} if options.queue else {}
     return Job(
@@ -170,16 +175,22 @@ def node_job(
                 metadata=ObjectMeta(
                     labels=marks, annotations={**options.annotations, NODE_ANNOTATION: node}
                 ),
-                spec=_pod(campaign, options, node, resources),
+                spec=_pod(campaign, options, node, resources, machine),
             ),
         ),
     )
 
 
 def _pod(
-    campaign: Campaign, options: PodOptions, node: str, resources: Mapping[str, str]
+    campaign: Campaign,
+    options: PodOptions,
+    node: str,
+    resources: Mapping[str, str],
+    machine: str | None,
 ) -> PodSpec:
-    volumes, mounts = _volumes(campaign.name, options.lock)
+    # Pods see no machine id, and the documents of a machine must show that they are of one.
+    identity = machine_hash(machine or f"{campaign.cluster} {node}")
+    volumes, mounts = _volumes(campaign.name, options)
     shared = campaign.exclusive is Exclusive.NONE
     wanted = {**resources, **LITTLE} if shared else dict(resources)
     # Devices have no request without a limit.
@@ -209,8 +220,12 @@ def _pod(
                     f"--lock={options.lock}",
                     f"--termination-message={TERMINATION_MESSAGE}",
                     "--document-to-log",
+                    *_post_arguments(options.post),
                 ],
-                env=[EnvVar(name="HOSTBENCH_RESULTS", value=RESULTS_DIRECTORY)],
+                env=[
+                    EnvVar(name="HOSTBENCH_RESULTS", value=RESULTS_DIRECTORY),
+                    EnvVar(name=MACHINE_VARIABLE, value=identity),
+                ],
                 resources=ResourceRequirements(requests=wanted, limits=limits),
                 securityContext=SecurityContext(
                     allowPrivilegeEscalation=False,
@@ -256,7 +271,11 @@ def toleration(text: str) -> Toleration:
     )
 
 
-def _volumes(campaign: str, lock: LockName) -> tuple[list[Volume], list[VolumeMount]]:
+def _post_arguments(post: PostTo | None) -> list[str]:
+    return [] if post is None else [f"--post={post.url}", f"--post-keys={POST_KEYS_DIRECTORY}"]
+
+
+def _volumes(campaign: str, options: PodOptions) -> tuple[list[Volume], list[VolumeMount]]:
     volumes = [
         Volume(
             name="campaign",
@@ -273,7 +292,12 @@ def _volumes(campaign: str, lock: LockName) -> tuple[list[Volume], list[VolumeMo
         VolumeMount(name="tmp", mountPath="/tmp"),  # noqa: S108 # the pod's own
         VolumeMount(name="scratch", mountPath="/var/tmp"),  # noqa: S108 # the pod's own
     ]
-    if lock == "host":
+    if options.post is not None:
+        # Without the Secret the node measures all the same, and reports why it did not post.
+        secret = SecretVolumeSource(secretName=options.post.keys, optional=True)
+        volumes.append(Volume(name="post-keys", secret=secret))
+        mounts.append(VolumeMount(name="post-keys", mountPath=POST_KEYS_DIRECTORY, readOnly=True))
+    if options.lock == "host":
         path = HostPathVolumeSource(path=HOST_LOCK_DIRECTORY, type="Directory")
         volumes.append(Volume(name="lock", hostPath=path))
         mounts.append(VolumeMount(name="lock", mountPath=HOST_LOCK_DIRECTORY))

@@ -63,11 +63,18 @@ class Progress:
         if not due:
             return
         free = free_resources(self._api, self._campaign, [facts.nodes[node] for node in due])
+        machines = {node: facts.nodes[node].machine for node in due}
         suspended = self._options.queue is not None or self._campaign.at_most is not None
 
         def make_one(client: Client, node: str) -> None:
             job = node_job(
-                self._campaign, self._options, node, due[node], free[node], suspended=suspended
+                self._campaign,
+                self._options,
+                node,
+                due[node],
+                free[node],
+                suspended=suspended,
+                machine=machines[node],
             )
             client.create(job)
 

@@ -50,6 +50,16 @@ class Board:
         cases = tuple(case for case in self.document.cases if holds(case))
         return type(self)(self.document.model_copy(update={"cases": cases}))
 
+    @staticmethod
+    def most_taken(cases: Sequence[CaseResult]) -> Row:
+        """What took most of the host during these cases."""
+        found = [one for case in cases if (one := case.condition) and one.share is not None]
+        if not found:
+            return {}
+        most = max(found, key=lambda one: one.share or 0.0)
+        culprit = {} if most.culprit is None else {"culprit": most.culprit}
+        return {"share": most.share, "condition": most.state.value, **culprit}
+
     # ---- a case ----
 
     def tags(self, case: CaseResult, *names: str) -> Row:

@@ -9,6 +9,7 @@ from tests.stack.boards.answers import Row, is_of_several_jobs
 from tests.stack.boards.board import BANDWIDTH, RATE, ROUND_TRIP, Board
 from tests.stack.boards.cpu import CpuBoard
 from tests.stack.boards.disk import DiskBoard
+from tests.stack.boards.fleet import FleetBoard
 from tests.stack.boards.gpu import GpuBoard
 from tests.stack.boards.live import LiveBoard
 from tests.stack.boards.mem import MemBoard
@@ -17,6 +18,7 @@ from tests.stack.boards.overview import OverviewBoard
 
 BOARDS: Mapping[str, type[Board]] = {
     "overview": OverviewBoard,
+    "fleet": FleetBoard,
     "cpu": CpuBoard,
     "mem": MemBoard,
     "disk": DiskBoard,

@@ -71,14 +71,8 @@ class OverviewBoard(Board):
             if (found := [one[name] for one in fields if name in one])
         }
 
-    @staticmethod
-    def _most_taken(_subsystem: str, cases: Sequence[CaseResult]) -> Row:
-        found = [one for case in cases if (one := case.condition) and one.share is not None]
-        if not found:
-            return {}
-        most = max(found, key=lambda one: one.share or 0.0)
-        culprit = {} if most.culprit is None else {"culprit": most.culprit}
-        return {"share": most.share, "condition": most.state.value, **culprit}
+    def _most_taken(self, _subsystem: str, cases: Sequence[CaseResult]) -> Row:
+        return self.most_taken(cases)
 
     def _jobs(self, ref: str) -> list[Row]:
         if ref == "A":

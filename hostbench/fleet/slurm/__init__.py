@@ -1,0 +1,1 @@
+"""Campaigns on Slurm: one job a node."""

@@ -1,0 +1,43 @@
+"""What the panels of the board Fleet show of one job; the others need several jobs."""
+
+from collections.abc import Callable, Mapping
+
+from hostbench.model.result import Verdict
+from tests.stack.boards.answers import Row
+from tests.stack.boards.board import Answer, Board
+
+
+class FleetBoard(Board):
+    """All cases of the host."""
+
+    def answers(self) -> Mapping[str, Answer]:
+        return {"Each host in a line": self._line}
+
+    def _line(self, ref: str) -> list[Row]:
+        if not self.sound:
+            return []
+        answers: dict[str, Callable[[], Row]] = {
+            "A": self._worst,
+            "B": lambda: self.most_taken(self.sound),
+            "C": lambda: self._count("unusable", Verdict.INVALID, Verdict.FAILED),
+            "D": lambda: self._count("disturbed", Verdict.DISTURBED),
+        }
+        found = answers[ref]()
+        return [{"host": self.host, **found}] if found else []
+
+    def _worst(self) -> Row:
+        fields = [self.fields(case) for case in self.sound]
+
+        def known(name: str) -> list[float]:
+            return [one[name] for one in fields if name in one]
+
+        worst = {
+            name: min(values)
+            for name in ("efficiency", "delivered_ratio")
+            if (values := known(name))
+        }
+        return {"cases": len(self.sound), "until_ms": max(known("until_ms")), **worst}
+
+    def _count(self, name: str, *verdicts: Verdict) -> Row:
+        count = sum(case.verdict in verdicts for case in self.sound)
+        return {name: count} if count else {}
