@@ -1,7 +1,6 @@
 """Campaigns on a real API server with real controllers and a real scheduler, on simulated nodes."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import random
@@ -499,8 +498,8 @@ def test_an_interrupt_leaves_no_lease_while_the_api_server_is_slow(
             delete_seen(simulated.client, left_over)
         assert len(leases(simulated)) == 1
     # Nor is another one of its name.
-    renamed = dataclasses.replace(there.metadata or ObjectMeta(), uid=None, resourceVersion=None)
-    simulated.client.create(dataclasses.replace(there, metadata=renamed))
+    metadata = ObjectMeta(name=there.metadata and there.metadata.name, namespace="default")
+    simulated.client.create(Lease(metadata=metadata, spec=there.spec))
     with pytest.raises(ApiError, match="UID in the precondition"):
         delete_seen(simulated.client, there)
     (other,) = leases(simulated)
