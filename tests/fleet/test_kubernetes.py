@@ -498,7 +498,8 @@ def test_an_interrupt_leaves_no_lease_while_the_api_server_is_slow(
             delete_seen(simulated.client, left_over)
         assert len(leases(simulated)) == 1
     # Nor is another one of its name.
-    metadata = ObjectMeta(name=there.metadata and there.metadata.name, namespace="default")
+    assert there.metadata is not None
+    metadata = ObjectMeta(name=there.metadata.name, namespace="default")
     simulated.client.create(Lease(metadata=metadata, spec=there.spec))
     with pytest.raises(ApiError, match="UID in the precondition"):
         delete_seen(simulated.client, there)
