@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.cli.fleet_ends import (
+    LockChoice,
+    Meet,
+    MeetAddress,
+    PairName,
+    SecretDirectory,
+    end_of,
+    ends,
+)
 from hostbench.cli.fleet_pairs import network
 from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
@@ -29,10 +38,6 @@ from hostbench.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from hostbench.base.interrupt import Interrupt
     from hostbench.cli.fleet_commands import Follower
     from hostbench.fleet.campaign import Campaign, Engine, NodeStatus
 
@@ -47,6 +52,7 @@ fleet = typer.Typer(
 fleet.add_typer(reports)
 fleet.add_typer(network)
 fleet.add_typer(qualifying)
+fleet.add_typer(ends)
 
 
 class EngineChoice(StrEnum):
@@ -54,13 +60,6 @@ class EngineChoice(StrEnum):
 
     KUBERNETES = "kubernetes"
     SLURM = "slurm"
-
-
-class LockChoice(StrEnum):
-    """What keeps other runs away from a node."""
-
-    HOST = "host"
-    LEASE = "lease"
 
 
 @fleet.command(epilog=EPILOG)
@@ -85,48 +84,37 @@ def measure(
         bool,
         typer.Option("--document-to-log", help="Write the document to standard output, encoded."),
     ] = False,
+    pair: PairName = None,
+    meet: Meet = None,
+    meet_address: MeetAddress = None,
+    secret: SecretDirectory = None,
 ) -> None:
     """Measure this node for a campaign. Engines call it; its exit code is 0 with a document."""
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.progress import progress_for
-    from hostbench.fleet.node import (
-        NodeRequest,
-        measure_node,
-        no_lease,
-        read_campaign,
-        reported,
-    )
+    from hostbench.fleet.engines import node_lease
+    from hostbench.fleet.node import NodeRequest, measure_node, read_campaign, reported
     from hostbench.results.ids import results_directory
 
     interrupt = Interrupt()
     interrupt.install()
     with progress_for(sys.stderr) as progress, reported(termination_message):
         campaign = read_campaign(campaign_file)
+        lease = node_lease(lock.value, campaign.name, node, progress.say)
         request = NodeRequest(
             campaign=campaign,
             node=node,
             engine=engine.value,
             results=results_directory(results),
             lock=lock.value,
-            lease=_lease(campaign.name, node, progress.say)
-            if lock is LockChoice.LEASE
-            else no_lease,
+            lease=lease,
             message=termination_message,
             log=sys.stdout if document_to_log else None,
+            end=None
+            if pair is None
+            else end_of(campaign, node, pair, meet, meet_address, secret, lease),
         )
         measure_node(request, interrupt, progress)
-
-
-def _lease(
-    campaign: str, node: str, say: "Callable[[str], None]"
-) -> "Callable[[Interrupt], AbstractContextManager[object]]":
-    """Return what holds the node's Lease object. Raise ResourceError without lightkube."""
-    from hostbench.fleet.engines import needs_lightkube
-
-    needs_lightkube()
-    from hostbench.fleet.kubernetes.lease import held_lease
-
-    return lambda interrupt: held_lease(campaign, node, interrupt, say)
 
 
 class ExclusiveChoice(StrEnum):
