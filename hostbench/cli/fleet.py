@@ -18,7 +18,7 @@ from hostbench.cli.fleet_ends import (
     end_of,
     ends,
 )
-from hostbench.cli.fleet_pairs import network
+from hostbench.cli.fleet_pairs import Of, Pairs, Rack, Rounds, Seed, network
 from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
 from hostbench.cli.options import (
@@ -167,6 +167,11 @@ def run(
     at_most: Annotated[
         str | None, typer.Option(metavar="N", help="Measure so many nodes at once. Default: all.")
     ] = None,
+    pairs: Pairs = None,
+    rounds: Rounds = None,
+    seed: Seed = "0",
+    rack: Rack = None,
+    of: Of = None,
     exclusive: Annotated[
         ExclusiveChoice,
         typer.Option(
@@ -232,12 +237,13 @@ def run(
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a suite on many nodes, and collect the documents.
+    """Measure a suite on many nodes, or between pairs of them, and collect the documents.
 
     The cluster keeps the campaign: end this command when you like, and go on with --name.
     """
     from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
+    from hostbench.cli.fleet_rounds import PairsRequest
     from hostbench.cli.options import check_subject, peer_choice
     from hostbench.fleet.campaign import Exclusive, checked_name
     from hostbench.fleet.engines import EngineOptions
@@ -265,6 +271,11 @@ def run(
         at_most=None if at_most is None else whole_number("--at-most", at_most, 1, NODES_MOST),
         exclusive=Exclusive(exclusive.value),
         time_limit_s=_time_limit_s(time_limit),
+        pairs=None
+        if pairs is None
+        else PairsRequest(
+            pairs, rounds, seed, tuple(rack or ()), tuple(of or ()), results_directory(results)
+        ),
     )
     runner = found(
         engine.value,
@@ -312,7 +323,7 @@ def _followed(follower: "Follower", *, as_json: bool) -> None:
     from hostbench.cli.fleet_commands import exit_code
 
     follower.follow()
-    statuses = [follower.statuses[node] for node in follower.campaign.nodes]
+    statuses = [follower.statuses[node] for node in follower.campaign.units]
     _show(follower.campaign, statuses, as_json=as_json)
     raise typer.Exit(exit_code(statuses, follower.uncollected))
 
