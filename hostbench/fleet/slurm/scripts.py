@@ -12,6 +12,8 @@ from hostbench.fleet.slurm.cluster import COMMENT_END
 
 # In the directory of a campaign (directory.py), and in that of a node or a pair.
 CAMPAIGN_FILE, SECRET_DIRECTORY = "campaign.json", "secret"
+# The near end has so long to end by itself when the far end failed, and says why.
+KNOWN_S = 10
 MESSAGE_FILE, FAR_MESSAGE_FILE, MEETING_FILE = "message", "far-message", "meeting"
 # The least time limit and the resolution of Slurm's.
 MINUTE_S = 60
@@ -96,28 +98,27 @@ exec {shlex.quote(program)} fleet measure --engine slurm --node "$node" --lock h
 
 
 def _pair_script(directory: Path, program: str, pair: Pair) -> str:
-    """Return the script of a pair: a step for each end. An end that fails ends the other one, which
-    may not know of it yet."""
+    """Return the script of a pair: a step for each end. Where the near end cannot know that the far
+    end failed, it is ended. The job ends with the near end, and the far end with the job."""
     near, far = shlex.quote(pair.near), shlex.quote(pair.far)
     return f"""#!/bin/sh
 # A pair of nodes of the hostbench campaign {directory.name}.
 own={shlex.quote(f"nodes/{pair.name}")}
-cd {shlex.quote(str(directory))} && mkdir -p "$own" && rm -f "$own/{FAR_MESSAGE_FILE}" || exit
+cd {shlex.quote(str(directory))} && mkdir -p "$own" && rm -f "$own/{FAR_MESSAGE_FILE}" "$own/{MEETING_FILE}" || exit
 end() {{
     address=$(scontrol show node "$2" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')
     node=$2 command=$1
     shift 2
-    srun --nodes=1 --ntasks=1 --nodelist="$node" --cpu-bind=none --mpi=none \\
+    exec srun --nodes=1 --ntasks=1 --nodelist="$node" --cpu-bind=none --mpi=none \\
         {shlex.quote(program)} fleet "$command" --campaign-file {CAMPAIGN_FILE} --lock host \\
         --node "$node" --pair {shlex.quote(pair.name)} --secret {SECRET_DIRECTORY} \\
         --meet "$own/{MEETING_FILE}" --meet-address "$address" "$@" </dev/null
 }}
 end measure {near} --engine slurm --results "$own" --termination-message "$own/{MESSAGE_FILE}" &
 near=$!
-{{ end far-end {far} --termination-message "$own/{FAR_MESSAGE_FILE}" || kill "$near"; }} &
-far=$!
+{{
+    (end far-end {far} --termination-message "$own/{FAR_MESSAGE_FILE}") && exit
+    sleep {KNOWN_S} && kill "$near"
+}} &
 wait "$near"
-code=$?
-kill "$far" 2>/dev/null
-exit "$code"
 """
