@@ -13,6 +13,7 @@ from hostbench.fleet.kubernetes.objects import (
     ATTEMPT_LABEL,
     NODE_ANNOTATION,
     PAIR_ANNOTATION,
+    REASON_ANNOTATION,
     RESULT_ANNOTATION,
     Taint,
 )
@@ -48,7 +49,8 @@ class NodeFacts:
 @dataclass(frozen=True)
 class JobFacts:
     """A Job of a campaign. `failed`: reason and text of its failure; `result`: the Digest that a
-    client put there; `pair`: the name of the pair of which it is an end."""
+    client put there; `pair`: the name of the pair of which it is an end; `reason`: why that pair
+    failed, from before the Job of the other end was deleted."""
 
     name: str
     node: str
@@ -58,6 +60,7 @@ class JobFacts:
     failed: tuple[str, str] | None
     result: Digest | None
     pair: str | None = None
+    reason: str | None = None
 
     @property
     def unit(self) -> str:
@@ -146,6 +149,7 @@ def job_facts(job: Job) -> JobFacts:
         failed=None if failed is None else (failed.reason or "", failed.message or ""),
         result=result if isinstance(result, Digest) else None,
         pair=notes.get(PAIR_ANNOTATION),
+        reason=notes.get(REASON_ANNOTATION),
     )
 
 

@@ -49,6 +49,8 @@ ATTEMPT_LABEL = f"{PREFIX}/attempt"
 NODE_ANNOTATION = f"{PREFIX}/node"
 # On a Job that is an end of a pair: the pair's name.
 PAIR_ANNOTATION = f"{PREFIX}/pair"
+# On the Job of an end whose pair failed: why.
+REASON_ANNOTATION = f"{PREFIX}/reason"
 # On a Job whose node was measured: the Digest, which then outlives the pod.
 RESULT_ANNOTATION = f"{PREFIX}/result"
 # On the ConfigMap of a campaign that was cancelled.
@@ -343,6 +345,11 @@ def _volumes(
         volumes.append(Volume(name="lock", hostPath=path))
         mounts.append(VolumeMount(name="lock", mountPath=HOST_LOCK_DIRECTORY))
     return volumes, mounts
+
+
+def reason_patch(reason: str) -> dict[str, object]:
+    """Return the patch that keeps at a Job why its pair failed."""
+    return {"metadata": {"annotations": {REASON_ANNOTATION: reason}}}
 
 
 def result_patch(digest_json: str) -> dict[str, object]:

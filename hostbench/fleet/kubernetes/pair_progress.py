@@ -15,8 +15,8 @@ from lightkube.types import CascadeType
 from hostbench.fleet.campaign import NodeState, NodeStatus, Pair
 from hostbench.fleet.kubernetes.facts import Facts
 from hostbench.fleet.kubernetes.nodes import free_resources
-from hostbench.fleet.kubernetes.objects import PairEnd, job_name, node_job
-from hostbench.fleet.kubernetes.progress import Progress, begin_job
+from hostbench.fleet.kubernetes.objects import PairEnd, job_name, node_job, reason_patch
+from hostbench.fleet.kubernetes.progress import Progress, begin_job, patch_job
 from hostbench.fleet.kubernetes.states import (
     EndJobs,
     ends_by_pair,
@@ -155,15 +155,27 @@ class PairProgress(Progress):
         self._deleted.difference_update(new)
 
     def _end_rest(self, ends: dict[str, EndJobs], states: dict[str, NodeStatus]) -> None:
-        """Delete the Job of an end that is left alone: it would keep its node."""
-        due = [
-            job.name
-            for unit, last in ends.items()
-            if unit in states and states[unit].state.ended
-            for job in last.jobs.values()
-            if not job.ended and (job.is_far or states[unit].state is not NodeState.MEASURED)
-            if job.name not in self._deleted
-        ]
+        """Delete the Job of an end that is left alone: it would keep its node. The other one keeps
+        the reason."""
+        due: list[str] = []
+        reasons: dict[str, str] = {}
+        for unit, last in ends.items():
+            status = states.get(unit)
+            if status is None or not status.state.ended:
+                continue
+            measured = status.state is NodeState.MEASURED
+            rest = [
+                job.name
+                for job in last.jobs.values()
+                if not job.ended and (job.is_far or not measured) and job.name not in self._deleted
+            ]
+            due += rest
+            if rest and not measured:
+                ended = [job.name for job in last.jobs.values() if job.ended]
+                reasons |= dict.fromkeys(ended, status.reason or "")
+        self._api.each(
+            reasons, lambda client, name: patch_job(client, name, reason_patch(reasons[name]))
+        )
         self._api.each(
             due, lambda client, name: client.delete(Job, name, cascade=CascadeType.BACKGROUND)
         )

@@ -2,7 +2,6 @@
 missing, Jobs whose turn it is, results that would go with their pods, taints."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from lightkube import Client
 from lightkube.resources.batch_v1 import Job
@@ -111,7 +110,7 @@ class Progress:
             and job.result is None
             and job.name not in self._kept
         }
-        self._api.each(due, lambda client, name: _patch(client, Job, name, due[name]))
+        self._api.each(due, lambda client, name: patch_job(client, name, due[name]))
         self._kept.update(due)
 
     def _taint(self, facts: Facts, wanted: Mapping[str, bool]) -> None:
@@ -141,7 +140,7 @@ class Progress:
 
 def begin_job(client: Client, name: str) -> None:
     """Begin a Job that waits for its turn."""
-    _patch(client, Job, name, _BEGIN)
+    patch_job(client, name, _BEGIN)
 
 
 def untaint(api: Api, campaign: str, facts: Facts) -> None:
@@ -151,5 +150,6 @@ def untaint(api: Api, campaign: str, facts: Facts) -> None:
     api.each(due, lambda client, name: remove_taint(client, name, own.key, own.value))
 
 
-def _patch(client: Client, resource: Any, name: str, patch: dict[str, object]) -> None:
-    client.patch(resource, name, patch, patch_type=PatchType.STRATEGIC)
+def patch_job(client: Client, name: str, patch: dict[str, object]) -> None:
+    """Change a Job."""
+    client.patch(Job, name, patch, patch_type=PatchType.STRATEGIC)

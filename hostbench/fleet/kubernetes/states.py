@@ -117,6 +117,14 @@ class _States:
     def _pair_failure(self, pair: Pair, jobs: Mapping[str, JobFacts]) -> str | None:
         """Return why a pair will not be measured; None: it may be."""
         near, far = jobs.get(pair.near), jobs.get(pair.far)
+        if (kept := next((job.reason for job in jobs.values() if job.reason), None)) is not None:
+            return kept
+        if any(job.failed is not None and job.failed[0] == DEADLINE for job in jobs.values()):
+            # The end that runs only waited for the one that does not.
+            open_ = [(job.node, *self._of(job)) for job in jobs.values() if not job.ended]
+            waits = [f"{node}: {why}" for node, state, why in open_ if state is NodeState.WAITING]
+            if waits:
+                return f"{self._limit_words}: {waits[0]}"
         # Where the far end fails, it is the cause of what the near end says.
         if far is not None and far.failed is not None:
             return f"the far end on {pair.far}: {self._of(far)[1]}"
@@ -169,12 +177,15 @@ class _States:
             return NodeState.RUNNING, None
         return NodeState.WAITING, "; ".join(self._hindrances(job, pod)) or None
 
+    @property
+    def _limit_words(self) -> str:
+        return f"not measured within the time limit of {self._campaign.time_limit_s:.0f} s"
+
     def _failure(self, job: JobFacts, reason: str, text: str, pod: PodFacts | None) -> str:
         warning = self._facts.warnings.get(job.name)
         if reason == DEADLINE:
-            limit = f"not measured within the time limit of {self._campaign.time_limit_s:.0f} s"
             why = (pod and pod.why) or (warning and warning.text)
-            return f"{limit}: {why}" if why else limit
+            return f"{self._limit_words}: {why}" if why else self._limit_words
         if pod is None:
             # Its garbage collector takes a pod from a node that is gone or was drained.
             return f"{reason}: {warning.text if warning else text}; its pod was deleted"

@@ -104,7 +104,8 @@ def _pair_script(directory: Path, program: str, pair: Pair) -> str:
     return f"""#!/bin/sh
 # A pair of nodes of the hostbench campaign {directory.name}.
 own={shlex.quote(f"nodes/{pair.name}")}
-cd {shlex.quote(str(directory))} && mkdir -p "$own" && rm -f "$own/{FAR_MESSAGE_FILE}" "$own/{MEETING_FILE}" || exit
+cd {shlex.quote(str(directory))} && mkdir -p "$own" || exit
+rm -f "$own/{FAR_MESSAGE_FILE}" "$own/{MEETING_FILE}"
 end() {{
     address=$(scontrol show node "$2" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')
     node=$2 command=$1
