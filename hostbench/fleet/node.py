@@ -15,7 +15,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -26,6 +26,8 @@ from hostbench.base.errors import HostbenchError, ResourceError, UsageError, sho
 from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import plural
 from hostbench.fleet.campaign import Campaign, Digest
+from hostbench.fleet.pair.end import End, no_lease
+from hostbench.fleet.pair.near import near_end
 from hostbench.model.campaign import EngineName, LockName
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.results.document import job_exit_code
@@ -44,11 +46,6 @@ BEGIN = "-----BEGIN HOSTBENCH DOCUMENT-----"
 END = "-----END HOSTBENCH DOCUMENT-----"
 
 
-def no_lease(_interrupt: Interrupt) -> AbstractContextManager[object]:
-    """Hold nothing, where the host's lock file is enough."""
-    return nullcontext()
-
-
 @dataclass(frozen=True)
 class NodeRequest:
     """What `hostbench fleet measure` is called with.
@@ -56,7 +53,7 @@ class NodeRequest:
     `lock`: what keeps other runs away. For `lease`, `lease` returns a context that holds the node's
     Lease object; the host's lock file is taken in both cases, but a container may see one of its
     own. `message`: the file of the termination message. `log`: where the document is written as
-    lines; None: nowhere.
+    lines; None: nowhere. `end`: the node is the near end of this pair.
     """
 
     campaign: Campaign
@@ -67,6 +64,12 @@ class NodeRequest:
     lease: Callable[[Interrupt], AbstractContextManager[object]] = no_lease
     message: Path | None = None
     log: TextIO | None = None
+    end: End | None = None
+
+    @property
+    def unit(self) -> str:
+        """What the campaign calls what is measured."""
+        return self.member.unit
 
     @property
     def member(self) -> CampaignMember:
@@ -77,6 +80,8 @@ class NodeRequest:
             cluster=self.campaign.cluster,
             node=self.node,
             lock=self.lock,
+            far_node=None if self.end is None else self.end.pair.far,
+            round=None if self.end is None else self.end.pair.round,
         )
 
 
@@ -88,7 +93,7 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
     """
     store = ResultsStore(request.results)
     if (digest := _digest_of(request)) is not None:
-        audience.say(f"{request.node} is measured already, by job {digest.job}")
+        audience.say(f"{request.unit} is measured already, by job {digest.job}")
         document = store.job(digest.job).load()
         if request.log is not None:
             write_document(document, request.log)
@@ -99,10 +104,14 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
             f"--node {shown(request.node)} is no node of campaign {campaign.name}; give one of "
             f"its {plural(len(campaign.nodes), 'node')}, such as {campaign.nodes[0]}"
         )
-    with request.lease(interrupt):
-        wait_s = WAITING_RATIO * campaign.time_limit_s
-        runner = JobRunner(store, interrupt, audience, wait_s)
-        document = runner.run(campaign.suite, request.member)
+    if request.end is None:
+        with request.lease(interrupt):
+            runner = JobRunner(store, interrupt, audience, waiting_s(campaign))
+            document = runner.run(campaign.suite, request.member)
+    else:
+        with near_end(request.end, interrupt) as held:
+            runner = JobRunner(store, held.interrupt, audience, waiting_s(campaign), held.far)
+            document = runner.run(campaign.suite, request.member, held.lock)
     message = DIGEST.dump_json(digest_of(document)).decode()
     assert len(message) <= MESSAGE_BYTES_MOST, message
     # The message says that the document can be had, so it comes last.
@@ -110,6 +119,11 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
         write_document(document, request.log)
     write_message(request.message, message)
     return document
+
+
+def waiting_s(campaign: Campaign) -> float:
+    """Return how long a node waits for other runs on the host, and for the other end of a pair."""
+    return WAITING_RATIO * campaign.time_limit_s
 
 
 @contextlib.contextmanager
