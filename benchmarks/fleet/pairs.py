@@ -32,7 +32,7 @@ from benchmarks.decisions.page import written
 from benchmarks.decisions.resampled import Tally
 from benchmarks.programs import ROOT
 from benchmarks.tables import README
-from hostbench.decisions.pair_rounds import Tournament, matchings, pairs_of
+from hostbench.decisions.pair_rounds import matchings, pairs_of, tournament
 from hostbench.decisions.pairs import LOOKS, Measurement, pair_matrix
 from hostbench.model.pairs import PairMatrix, PairWord
 from tests.unit.pair_documents import Network
@@ -155,7 +155,7 @@ def _affordable(network: Network, matrix: PairMatrix, most: int) -> list[Measure
 
 def every_link(network: Network, seed: int) -> tuple[PairMatrix, int]:
     """Measure all pairs once, then what is suspect."""
-    found = [one for pairs in Tournament(network.nodes) for one in network.measured(pairs)]
+    found = [one for pairs in tournament(network.nodes) for one in network.measured(pairs)]
     matrix = pair_matrix(found, network.racks, seed=seed)
     for _ in range(LOOKS_LINKS):
         if not matrix.next_rounds:

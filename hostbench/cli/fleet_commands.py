@@ -126,9 +126,9 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
             f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
             "to continue it, or choose another --name"
         )
-    begun_with = {**engine.begun_with(name), **vars(campaign)}
-    wanted = {**vars(request.options), **vars(request)}
-    for option in sorted(request.given & begun_with.keys() - {"suite", "name", "nodes"}):
+    begun_with = {**engine.begun_with(name), **_limits(campaign)}
+    wanted = {**vars(request.options), **_limits(request)}
+    for option in sorted(request.given & begun_with.keys()):
         if wanted[option] != begun_with[option]:
             raise UsageError(
                 f"campaign {name} was begun {_option_words(option, begun_with[option])}, not "
@@ -141,6 +141,12 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
             f"campaign {name} keeps the nodes that it began with; --nodes counts for a new one\n"
         )
     return campaign
+
+
+def _limits(one: Campaign | CampaignRequest) -> dict[str, object]:
+    """Return the options of every engine that hold for all of a campaign."""
+    names = ("at_most", "exclusive", "time_limit_s")
+    return {name: getattr(one, name) for name in names}
 
 
 def _option_words(option: str, value: object) -> str:

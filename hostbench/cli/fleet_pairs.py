@@ -84,7 +84,7 @@ def schedule(
     where hostbench run measures, is named first.
     """
     from hostbench.decisions.pair_documents import racks_of
-    from hostbench.decisions.pair_rounds import Tournament, matchings, rounds_most
+    from hostbench.decisions.pair_rounds import matchings, rounds_most, tournament
 
     _check_nodes(nodes)
     if full and rounds is not None:
@@ -94,7 +94,7 @@ def schedule(
     number = whole_number("--seed", seed, 0, SEED_MOST)
     found: Sequence[Round]
     if full:
-        found = Tournament(nodes)
+        found = tournament(nodes)
     else:
         wanted = min(ROUNDS, most)
         if rounds is not None:

@@ -15,13 +15,17 @@ Pair = tuple[str, str]
 Round = tuple[Pair, ...]
 
 
-class Tournament(Sequence[Round]):
-    """Rounds in which every pair of hosts occurs once: n - 1 rounds, or n if n is odd; then one
-    host rests in each round. Each round is made when it is needed: all pairs of 10,000 hosts would
-    take gigabytes."""
+def tournament(nodes: Sequence[str]) -> Sequence[Round]:
+    """Return rounds in which every pair of hosts occurs once: n - 1 rounds, or n if n is odd; then
+    one host rests in each round."""
+    return _Tournament([*nodes, *([None] if len(nodes) % 2 else [])])
 
-    def __init__(self, nodes: Sequence[str]) -> None:
-        self._places: list[str | None] = [*nodes, *([None] if len(nodes) % 2 else [])]
+
+class _Tournament(Sequence[Round]):
+    """Makes each round when it is needed: all pairs of 10,000 hosts would take gigabytes."""
+
+    def __init__(self, places: Sequence[str | None]) -> None:
+        self._places = places
 
     def __len__(self) -> int:
         return len(self._places) - 1

@@ -17,7 +17,7 @@ from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.command_line import run_command_line
 from hostbench.decisions.pair_documents import measured_pairs, racks_of
-from hostbench.decisions.pair_rounds import Pair, Tournament, matchings
+from hostbench.decisions.pair_rounds import Pair, matchings, tournament
 from hostbench.decisions.pairs import pair_matrix
 from hostbench.model.pairs import PairMatrix
 from hostbench.model.result import ResultDocument, Verdict
@@ -308,7 +308,7 @@ def test_of_many_hosts_the_slowest_are_drawn() -> None:
 
 def test_names_from_documents_are_escaped_and_markdown_has_the_tables() -> None:
     own = network()
-    every = [m for r in Tournament(own.nodes) for m in own.measured(r)]
+    every = [m for r in tournament(own.nodes) for m in own.measured(r)]
     matrix = pair_matrix(every, dict.fromkeys(own.nodes[:8], "<b>"), title="net.tcp_stream")
     page = html(pairs_report(matrix))
     assert "<b>" not in page and "&lt;b&gt;" in page
@@ -324,7 +324,7 @@ def test_a_full_schedule_is_written_as_it_is_made(capsys: pytest.CaptureFixture[
     assert {frozenset(pair) for one in found["rounds"] for pair in one} == {
         frozenset(pair) for pair in itertools.combinations(nodes, 2)
     }
-    rounds = Tournament([f"node{at}" for at in range(10_000)])
+    rounds = tournament([f"node{at}" for at in range(10_000)])
     tracemalloc.start()
     try:
         assert sum(len(one) for one in itertools.islice(rounds, 20)) == 20 * 5_000

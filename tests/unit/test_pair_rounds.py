@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -11,12 +12,12 @@ from hostbench.decisions.pair_rounds import (
     Pair,
     Round,
     Suspects,
-    Tournament,
     link,
     matchings,
     pairs_of,
     retests,
     rounds_most,
+    tournament,
 )
 
 
@@ -24,7 +25,7 @@ def named(count: int) -> list[str]:
     return [f"n{number}" for number in range(count)]
 
 
-def are_matchings(rounds: list[Round], nodes: list[str], *, perfect: bool = True) -> None:
+def are_matchings(rounds: Sequence[Round], nodes: list[str], *, perfect: bool = True) -> None:
     """No host twice in a round; in a perfect one all meet, but for one of an odd number."""
     for one in rounds:
         busy = [host for pair in one for host in pair]
@@ -32,14 +33,14 @@ def are_matchings(rounds: list[Round], nodes: list[str], *, perfect: bool = True
         assert not perfect or len(busy) == len(nodes) - len(nodes) % 2
 
 
-def links(rounds: list[Round]) -> Counter[Pair]:
+def links(rounds: Sequence[Round]) -> Counter[Pair]:
     return Counter(link(pair) for one in rounds for pair in one)
 
 
 @given(st.integers(2, 70))
 def test_a_tournament_has_every_pair_once(count: int) -> None:
     nodes = named(count)
-    rounds = Tournament(nodes)
+    rounds = tournament(nodes)
     assert len(rounds) == rounds_most(count)
     are_matchings(rounds, nodes)
     met = links(rounds)
@@ -90,7 +91,7 @@ def test_retests_measure_each_suspect_so_often(
 ) -> None:
     nodes = named(48)
     racks = {node: f"r{number // 8}" for number, node in enumerate(nodes)}
-    every = [link(pair) for one in Tournament(nodes) for pair in one]
+    every = [link(pair) for one in tournament(nodes) for pair in one]
     suspects = Suspects(
         tuple(nodes[:hosts]), tuple(f"r{n}" for n in range(uplinks)), tuple(every[:links_count])
     )

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from hostbench.decisions.pair_rounds import Suspects, Tournament, matchings
+from hostbench.decisions.pair_rounds import Suspects, matchings, tournament
 from hostbench.decisions.pairs import (
     DEGREES_LEAST,
     HOST_MEASURED_MOST,
@@ -108,7 +108,7 @@ def test_where_all_is_sound_nothing_is_called_slow() -> None:
 def test_slow_links_are_found_by_the_tournament() -> None:
     network = Network(random.Random(3), racks_count=4, noise=NORMAL)
     network.spoil(hosts=1, links=3)
-    found = [one for pairs in Tournament(network.nodes) for one in network.measured(pairs)]
+    found = [one for pairs in tournament(network.nodes) for one in network.measured(pairs)]
     matrix = pair_matrix(found, network.racks)
     for _ in range(4):
         for one in matrix.next_rounds:
@@ -133,7 +133,7 @@ def test_times_are_better_the_lower() -> None:
     network = Network(random.Random(5), noise=NORMAL, hosts={"node101": 0.75})
     found = [
         Measurement(one.near, one.far, 40e-6 * USUAL / one.value)
-        for pairs in Tournament(network.nodes)[:20]
+        for pairs in tournament(network.nodes)[:20]
         for one in network.measured(pairs)
     ]
     matrix = pair_matrix(found, network.racks, unit="s", direction="lower")
