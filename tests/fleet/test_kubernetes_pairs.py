@@ -5,7 +5,7 @@ import random
 import signal
 import time
 from collections import Counter
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +75,12 @@ def test_matchings_of_64_nodes_by_a_client_with_the_listed_rights_that_is_killed
     # Each was measured once, and no node was in two pairs at a time.
     spans: dict[str, list[tuple[float, float]]] = {node: [] for node in nodes}
     count: Counter[str] = Counter()
-    for job in simulated.client.list(Job, namespace=namespace):
-        one: Any = job
-        notes = one.metadata.annotations
-        pair, node = notes[PAIR_ANNOTATION], notes[NODE_ANNOTATION]
-        if pair.endswith(f"+{node}"):
-            continue
+    ended: Any = simulated.wait_for(
+        Job, lambda jobs: all(is_far(job) or completed(job) for job in jobs.values()),
+        namespace=namespace,
+    )  # fmt: skip
+    for one in filterfalse(is_far, ended.values()):
+        pair = one.metadata.annotations[PAIR_ANNOTATION]
         count[pair] += 1
         begin, end = one.status.startTime.timestamp(), one.status.completionTime.timestamp()
         for each in pair.partition("-")[2].split("+"):
@@ -93,6 +93,15 @@ def test_matchings_of_64_nodes_by_a_client_with_the_listed_rights_that_is_killed
     done = client(simulated, tmp_path, "clean", "match", f"--namespace={namespace}")
     assert done.communicate()[1] == ""
     assert left(simulated, namespace) == []
+
+
+def is_far(job: Any) -> bool:
+    notes = job.metadata.annotations
+    return bool(notes[PAIR_ANNOTATION].endswith(f"+{notes[NODE_ANNOTATION]}"))
+
+
+def completed(job: Any) -> bool:
+    return bool(job.status.completionTime)
 
 
 def run(engine: KubernetesEngine, made: Campaign) -> dict[str, NodeStatus]:
