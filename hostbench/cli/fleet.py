@@ -126,7 +126,8 @@ def run(
         ),
     ] = None,
     at_most: Annotated[
-        str | None, typer.Option(metavar="N", help="Measure so many nodes at once. Default: all.")
+        str | None,
+        typer.Option(metavar="N", help="Measure so many nodes or pairs at once. Default: all."),
     ] = None,
     pairs: Pairs = None,
     rounds: Rounds = None,
@@ -142,7 +143,7 @@ def run(
     ] = Exclusive.REQUESTS,
     time_limit: Annotated[
         str,
-        typer.Option(metavar="SECONDS", help="How long a node may wait and measure."),
+        typer.Option(metavar="SECONDS", help="How long a node or a pair may wait and measure."),
     ] = "3600",
     engine: EngineOption = "kubernetes",
     namespace: Namespace = None,

@@ -217,7 +217,8 @@ class JobRunner:
             with contextlib.closing(scratch):
                 document = measure(job, journal, setup, session, apparatus, sinks, self._index)
         except HostbenchError as error:
-            error.add(f"go on with: hostbench run --resume {job.id}")
+            if setup.member is None:  # A campaign measures the node again.
+                error.add(f"go on with: hostbench run --resume {job.id}")
             raise
         self._audience.say(f"result: {job.document}")
         return document

@@ -2,7 +2,8 @@
 server gives each pod the annotations that pod-complete.yaml acts on.
 
 A node with `fails` in its name ends with a reason, one with `runs` never ends; all others are
-measured at once. The far end of a pair never ends by itself.
+measured at once. The far end of a pair never ends by itself, and the near end takes longer than one
+that fails.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, 
 from tests.fleet.cluster import DURATION, EXIT_CODE, MESSAGE, Cluster
 from tests.fleet.policy import change_pods
 
+PAIR_DURATION = "3s"
 REASON = "cannot write results: no space left"
 _NODE = f"object.metadata.annotations['{NODE_ANNOTATION}']"
 _CAMPAIGN = f"object.metadata.labels['{CAMPAIGN_LABEL}']"
@@ -43,7 +45,7 @@ def simulate(cluster: Cluster, duration: str = "500ms") -> None:
     annotations = (
         f"{_NODE}.contains('fails') ? {_ends(7, repr(REASON), duration)} : "
         f"{never} ? {{'simulated.hostbench.dev/runs': 'true'}} : "
-        f"{_ends(0, _DIGEST, duration)}"
+        f"{_IS_PAIR} ? {_ends(0, _DIGEST, PAIR_DURATION)} : {_ends(0, _DIGEST, duration)}"
     )
     change_pods(
         cluster,

@@ -5,13 +5,14 @@ import random
 import signal
 import time
 from collections import Counter
-from itertools import pairwise
+from datetime import datetime
+from itertools import filterfalse, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import Node, Secret
+from lightkube.resources.core_v1 import Node, Pod, Secret
 
 from hostbench.decisions.pair_rounds import matchings
 from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
@@ -73,18 +74,16 @@ def test_matchings_of_64_nodes_by_a_client_with_the_listed_rights_that_is_killed
     }
     assert {one["node"] for one in found} == expected and len(expected) == ROUNDS * NODES // 2
     # Each was measured once, and no node was in two pairs at a time.
-    spans: dict[str, list[tuple[float, float]]] = {node: [] for node in nodes}
+    spans: dict[str, list[tuple[datetime, datetime]]] = {node: [] for node in nodes}
     count: Counter[str] = Counter()
-    for job in simulated.client.list(Job, namespace=namespace):
-        one: Any = job
-        notes = one.metadata.annotations
-        pair, node = notes[PAIR_ANNOTATION], notes[NODE_ANNOTATION]
-        if pair.endswith(f"+{node}"):
-            continue
+    pods: Any = simulated.client.list(Pod, namespace=namespace)
+    for one in filterfalse(is_far, pods):
+        pair = one.metadata.annotations[PAIR_ANNOTATION]
         count[pair] += 1
-        begin, end = one.status.startTime.timestamp(), one.status.completionTime.timestamp()
+        ended = one.status.containerStatuses[0].state.terminated
         for each in pair.partition("-")[2].split("+"):
-            spans[each].append((begin, end))
+            span = one.metadata.creationTimestamp, ended.finishedAt
+            spans[each].append(span)
     assert set(count) == expected and set(count.values()) == {1}, seed
     for each in spans.values():
         assert len(each) == ROUNDS
@@ -93,6 +92,11 @@ def test_matchings_of_64_nodes_by_a_client_with_the_listed_rights_that_is_killed
     done = client(simulated, tmp_path, "clean", "match", f"--namespace={namespace}")
     assert done.communicate()[1] == ""
     assert left(simulated, namespace) == []
+
+
+def is_far(pod: Any) -> bool:
+    notes = pod.metadata.annotations
+    return bool(notes[PAIR_ANNOTATION].endswith(f"+{notes[NODE_ANNOTATION]}"))
 
 
 def run(engine: KubernetesEngine, made: Campaign) -> dict[str, NodeStatus]:

@@ -130,7 +130,7 @@ def test_an_end_that_dies_ends_the_other_one_with_the_reason(tmp_path: Path) -> 
 
     ends, near_ended = killed("far", "a")
     reason = "the far end on node2 ended; hostbench fleet retry measures again"
-    assert near_ended.code != 0 and ends.message("node1") == reason, near_ended
+    assert near_ended.code != 0 and str(ends.message("node1")).startswith(reason), near_ended
     ends, far_ended = killed("near", "b")
     assert far_ended.code == 0 and "the near end on node1 ended" in far_ended.errors, far_ended
 

@@ -135,7 +135,8 @@ def test_a_far_end_that_dies_fails_its_pair_and_retry_measures_it(
     os.kill(far[0], signal.SIGKILL)
     (status,) = last(engine, made.name)
     assert status.state is NodeState.FAILED
-    assert status.reason == "the far end on node2 ended; hostbench fleet retry measures again"
+    reason = "the far end on node2 ended; hostbench fleet retry measures again"
+    assert (status.reason or "").startswith(reason), status
     assert engine.retry(made.name) == made.units
     wait_until(lambda: processes(slurm, "--lifeline-fd"), lambda: log(slurm, made))
     engine.cancel(made.name)

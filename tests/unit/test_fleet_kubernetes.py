@@ -524,7 +524,7 @@ def test_a_pod_knows_the_machine_of_its_node() -> None:
         campaign = dataclasses.replace(CAMPAIGN_1, **changes)
         made = node_job(campaign, OPTION, node, 1, {}, suspended=False, machine=facts.machine)
         (one,) = made.to_dict()["spec"]["template"]["spec"]["containers"]
-        return {each["name"]: each["value"] for each in one["env"]}["HOSTBENCH_MACHINE"]
+        return str({each["name"]: each["value"] for each in one["env"]}["HOSTBENCH_MACHINE"])
 
     both = {"machineID": "3d1219c7", "systemUUID": "ec2a"}
     assert machine(both) == machine_hash("3d1219c7") == machine(both, "n2", name="c2")

@@ -16,7 +16,7 @@ import httpx2
 from lightkube import ApiError, Client, KubeConfig
 from lightkube.config.kubeconfig import SingleConfig
 from lightkube.core.exceptions import ConfigError
-from lightkube.core.resource import NamespacedResource
+from lightkube.resources.coordination_v1 import Lease
 
 from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
 
@@ -145,8 +145,8 @@ class Patience:
         return pause_s
 
 
-def delete_seen(client: Client, seen: NamespacedResource) -> None:
-    """Delete an object, on condition that it is as it was seen: neither changed since nor another
+def delete_seen(client: Client, seen: Lease) -> None:
+    """Delete a lease, on condition that it is as it was seen: neither changed since nor another
     one of its name. Raise ApiError if it is not."""
     metadata = seen.metadata
     assert metadata is not None and metadata.name is not None

@@ -207,7 +207,7 @@ class KubernetesEngine:
     def _delete_leases(self, name: str) -> None:
         """Delete what pods left that were killed."""
         leases = self._api.all(
-            lambda client: client.list(Lease, chunk_size=CHUNK, labels={CAMPAIGN_LABEL: name})
+            lambda client: iter(client.list(Lease, chunk_size=CHUNK, labels={CAMPAIGN_LABEL: name}))
         )
         # One that another campaign has taken since is that one's.
         self._api.each(leases, delete_seen)

@@ -130,8 +130,8 @@ class _NodeLease:
                 name=self._name,
                 labels=labels(self._campaign),
                 annotations={NODE_ANNOTATION: self._node},
-                uid=seen and seen.uid,
-                resourceVersion=seen and seen.resourceVersion,
+                uid=None if seen is None else seen.uid,
+                resourceVersion=None if seen is None else seen.resourceVersion,
             ),
             spec=LeaseSpec(
                 holderIdentity=self._holder,
