@@ -32,7 +32,7 @@ from hostbench.model.suite import Repeats, Suite, SuiteCase
 from hostbench.model.summary import Verdict
 from hostbench.results.sealed import read_document
 from tests.faults.command import Command, end_of
-from tests.fleet.campaigns import LONG_BETWEEN, MOMENT, net_suite, small_suite
+from tests.fleet.campaigns import LONG_BETWEEN, MOMENT, check_answer, net_suite, small_suite
 from tests.fleet.cluster import Cluster, name_of
 from tests.fleet.image import CHECKOUT_PATHS
 from tests.fleet.image import NAME as IMAGE
@@ -308,8 +308,7 @@ def test_two_nodes_measure_the_network_between_them(fleet: Fleet, tmp_path: Path
     assert case.figure is not None and case.figure.value > 0, case
     key: Any = fleet.cluster.client.get(Secret, "between", namespace=NAMESPACE)
     assert key.data["key"] not in fleet.kubectl("get", "jobs,pods", "-o", "yaml")
-    answer = fleet.command.run("fleet", "pairs", "results/between", "--json")
-    assert {one["host"] for one in answer.document["hosts"]} == set(fleet.nodes)
+    check_answer(fleet.command, "results/between", case, fleet.nodes)
 
     # The far end of a pair dies in the middle of a trial: the pair says so, and is measured again.
     client = start("dies", LONG_BETWEEN)

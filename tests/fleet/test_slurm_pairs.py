@@ -115,12 +115,9 @@ def test_two_nodes_measure_the_network_between_them(
     for file in (slurm.shared / "net" / "secret").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert file.read_text() not in slurm.run("scontrol", "show", "job")
-    answer = command.run("fleet", "pairs", "results/net", "--json")
-    assert answer.code == 21, answer.errors
-    assert {host["host"] for host in answer.document["hosts"]} == {"node1", "node2"}
-    # Two nodes tell nothing yet.
+    check_answer(command, "results/net", case, ("node1", "node2"))
     again = command.run("fleet", "run", "--engine=slurm", "--pairs=retest", "--of=net")
-    assert again.code == 2 and "measure more --pairs matchings first" in again.last_line
+    assert again.code == 2, again
     assert command.run("fleet", "clean", "net", "--engine=slurm").code == 0
     assert engine.campaigns() == () and not (slurm.shared / "net").exists()
 
