@@ -23,6 +23,7 @@ from tests.faults.command import Command
 from tests.fleet.campaigns import (
     LONG_BETWEEN,
     campaign_of_pairs,
+    check_answer,
     hand_in,
     measured_document,
     net_suite,
@@ -109,7 +110,7 @@ def test_two_nodes_measure_the_network_between_them(
     member = document.member
     assert member is not None and member.unit == one["node"] == path.parents[1].name
     assert {member.node, member.far_node} == {"node1", "node2"}
-    assert document.far_host is not None and document.far_host.inventory.cpus
+    assert document.far_host is not None and document.far_host.inventory.allowed_cpus
     (case,) = document.cases
     assert case.figure is not None and case.figure.value > 0, case
     for file in (slurm.shared / "net" / "secret").iterdir():
