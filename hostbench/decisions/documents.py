@@ -27,22 +27,29 @@ def documents_of(expressions: Sequence[str], root: Path) -> list[ResultDocument]
             if part.endswith(".json") or "/" in part or Path(part).is_dir():
                 for path in _paths(Path(part)):
                     one = read_document(_read(path), str(path), REMEDY)
-                    found.setdefault(one.job.id, one)
+                    found.setdefault(_name(one), one)
             else:
                 for job in jobs_of(part, index, JobFilter()):
-                    if job.job not in found:
-                        found[job.job] = ResultsStore(root).job(job.job).load()
+                    one = ResultsStore(root).job(job.job).load()
+                    found.setdefault(_name(one), one)
     return list(found.values())
 
 
+def _name(document: ResultDocument) -> str:
+    """Return what tells a document from others: jobs of many hosts may have one id."""
+    return document.digest or document.job.id
+
+
 def _paths(path: Path) -> Iterator[Path]:
-    """Yield a document, the document of a job's directory, or those of a directory of jobs."""
+    """Yield a document, the document of a job's directory, or those of a directory of jobs or of
+    directories of jobs, such as that of a campaign."""
     if not path.is_dir():
         yield path
     elif (path / DOCUMENT).exists():
         yield path / DOCUMENT
     else:
-        found = [path / job / DOCUMENT for job in job_ids(path)]
+        below = sorted(one for one in path.iterdir() if one.is_dir())
+        found = [place / job / DOCUMENT for place in (path, *below) for job in job_ids(place)]
         there = [one for one in found if one.exists()]
         if not there:
             raise UsageError(

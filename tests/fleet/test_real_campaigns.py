@@ -315,7 +315,7 @@ def test_two_nodes_measure_the_network_between_them(fleet: Fleet, tmp_path: Path
     pods = fleet.cluster.wait_for(
         Pod, lambda pods: count_running(pods) == 2, {CAMPAIGN_LABEL: "dies"}, NAMESPACE
     )
-    victim = next(pod for pod in pods.values() if is_far(pod))
+    victim: Any = next(pod for pod in pods.values() if is_far(pod))
     fleet.cluster.client.delete(Pod, name_of(victim), namespace=NAMESPACE, grace_period=0)
     ended = end_of(client, LIMIT_S)
     assert ended.code == 1 and "failed: the far end on " in ended.errors, ended.errors

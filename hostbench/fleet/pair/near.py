@@ -13,7 +13,6 @@ from hostbench.fleet.pair.meeting import error_text
 from hostbench.host.lock import HostLock
 from hostbench.remote.far_options import FarOptions
 
-
 # The far end may wait for its host as long, and then says why.
 REASON_S = 15.0
 
