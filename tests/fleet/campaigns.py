@@ -1,13 +1,13 @@
 """Campaigns for tests, and the command that measures a node of one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from hostbench.fleet.campaign import Campaign, Pair
 from hostbench.fleet.node import CAMPAIGN, DIGEST, digest_of
 from hostbench.model.events import ParamValue
-from hostbench.model.result import CampaignMember, ResultDocument
+from hostbench.model.result import USABLE, CampaignMember, CaseResult, ResultDocument
 from hostbench.model.suite import IdleRules, Repeats, Suite, SuiteCase
 from hostbench.results.sealed import sealed
 from hostbench.results.store import ResultsStore
@@ -86,3 +86,17 @@ def hand_in(directory: Path, document: ResultDocument, member: CampaignMember) -
     job.mkdir(parents=True, exist_ok=True)
     (job / "result.json").write_text(own.model_dump_json())
     (directory / "message").write_bytes(DIGEST.dump_json(digest_of(own)))
+
+
+def check_answer(
+    command: Command, documents: str, case: CaseResult, nodes: Collection[str]
+) -> None:
+    """What `fleet pairs` says of a document names its nodes, or why its figure says nothing: other
+    work of this machine disturbs some."""
+    answer = command.run("fleet", "pairs", documents, "--json")
+    if case.verdict in USABLE:
+        # Two nodes tell nothing yet.
+        assert answer.code == 21, answer
+        assert {host["host"] for host in answer.document["hosts"]} == set(nodes)
+    else:
+        assert answer.code == 2 and "no figure between the hosts" in answer.output, answer

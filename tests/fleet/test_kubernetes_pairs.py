@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import filterfalse, pairwise
 from pathlib import Path
@@ -99,6 +100,10 @@ def is_far(pod: Any) -> bool:
     return bool(notes[PAIR_ANNOTATION].endswith(f"+{notes[NODE_ANNOTATION]}"))
 
 
+def none_is_active(jobs: Mapping[str, Any]) -> bool:
+    return all(job.status.active is None for job in jobs.values())
+
+
 def run(engine: KubernetesEngine, made: Campaign) -> dict[str, NodeStatus]:
     engine.start(made)
     return {status.node: status for status in engine.watch(made.name)}
@@ -138,10 +143,7 @@ def test_pairs_that_cannot_be_measured_say_why_and_keep_no_node(simulated: Clust
     ), why
     assert found[cordoned] in engine.status("pairs")
     # Nothing of them keeps a node.
-    simulated.wait_for(
-        Job, lambda jobs: all(job.status.active is None for job in jobs.values()),  # type: ignore[attr-defined]
-        namespace=namespace,
-    )  # fmt: skip
+    simulated.wait_for(Job, none_is_active, namespace=namespace)
 
     # They are measured again, one after another where they share a node.
     simulated.cordon("pair-cordoned", on=False)

@@ -32,7 +32,7 @@ from hostbench.model.suite import Repeats, Suite, SuiteCase
 from hostbench.model.summary import Verdict
 from hostbench.results.sealed import read_document
 from tests.faults.command import Command, end_of
-from tests.fleet.campaigns import LONG_BETWEEN, MOMENT, net_suite, small_suite
+from tests.fleet.campaigns import LONG_BETWEEN, MOMENT, check_answer, net_suite, small_suite
 from tests.fleet.cluster import Cluster, name_of
 from tests.fleet.image import CHECKOUT_PATHS
 from tests.fleet.image import NAME as IMAGE
@@ -309,15 +309,14 @@ def test_two_nodes_measure_the_network_between_them(fleet: Fleet, tmp_path: Path
     assert case.figure is not None and case.figure.value > 0, case
     key: Any = fleet.cluster.client.get(Secret, "between", namespace=NAMESPACE)
     assert key.data["key"] not in fleet.kubectl("get", "jobs,pods", "-o", "yaml")
-    answer = fleet.command.run("fleet", "pairs", "results/between", "--json")
-    assert {one["host"] for one in answer.document["hosts"]} == set(fleet.nodes)
+    check_answer(fleet.command, "results/between", case, fleet.nodes)
 
     # The far end of a pair dies in the middle of a trial: the pair says so, and is measured again.
     client = start("dies", LONG_BETWEEN)
     pods = fleet.cluster.wait_for(
         Pod, lambda pods: count_running(pods) == 2, {CAMPAIGN_LABEL: "dies"}, NAMESPACE
     )
-    victim = next(pod for pod in pods.values() if is_far(pod))
+    victim: Any = next(pod for pod in pods.values() if is_far(pod))
     fleet.cluster.client.delete(Pod, name_of(victim), namespace=NAMESPACE, grace_period=0)
     ended = end_of(client, LIMIT_S)
     assert ended.code == 1 and "failed: the far end on " in ended.errors, ended.errors

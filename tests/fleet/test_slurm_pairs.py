@@ -23,6 +23,7 @@ from tests.faults.command import Command
 from tests.fleet.campaigns import (
     LONG_BETWEEN,
     campaign_of_pairs,
+    check_answer,
     hand_in,
     measured_document,
     net_suite,
@@ -109,18 +110,15 @@ def test_two_nodes_measure_the_network_between_them(
     member = document.member
     assert member is not None and member.unit == one["node"] == path.parents[1].name
     assert {member.node, member.far_node} == {"node1", "node2"}
-    assert document.far_host is not None and document.far_host.inventory.cpus
+    assert document.far_host is not None and document.far_host.inventory.allowed_cpus
     (case,) = document.cases
     assert case.figure is not None and case.figure.value > 0, case
     for file in (slurm.shared / "net" / "secret").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert file.read_text() not in slurm.run("scontrol", "show", "job")
-    answer = command.run("fleet", "pairs", "results/net", "--json")
-    assert answer.code == 21, answer.errors
-    assert {host["host"] for host in answer.document["hosts"]} == {"node1", "node2"}
-    # Two nodes tell nothing yet.
+    check_answer(command, "results/net", case, ("node1", "node2"))
     again = command.run("fleet", "run", "--engine=slurm", "--pairs=retest", "--of=net")
-    assert again.code == 2 and "measure more --pairs matchings first" in again.last_line
+    assert again.code == 2, again
     assert command.run("fleet", "clean", "net", "--engine=slurm").code == 0
     assert engine.campaigns() == () and not (slurm.shared / "net").exists()
 

@@ -13,6 +13,9 @@ from hostbench.fleet.pair.meeting import error_text
 from hostbench.host.lock import HostLock
 from hostbench.remote.far_options import FarOptions
 
+# The far end may wait for its host as long, and then says why.
+REASON_S = 15.0
+
 
 @dataclass(frozen=True)
 class Held:
@@ -29,7 +32,8 @@ def near_end(end: End, interrupt: Interrupt) -> Iterator[Held]:
     """Hold the node while the far end holds its own and answers. Raise HostbenchError."""
     breakable = Breakable(interrupt)
     with end.met(interrupt) as (meeting, lock), breakable.open():
-        url = meeting.heard(interrupt, time.monotonic() + end.wait_s).get("url")
+        until_s = time.monotonic() + end.wait_s + REASON_S
+        url = meeting.heard(interrupt, until_s).get("url")
         far = FarOptions(
             str(url), end.secret.key(), end.secret.certificate, required=True, pinned=True
         )

@@ -40,10 +40,10 @@ def why(reason: str, nodes: Mapping[str, ClusterNode]) -> str:
     alone = len(nodes) == 1
     for name, node in nodes.items():
         if node.unavailable is not None:
-            return f"{'its node' if alone else f'node {name}'} is {node.unavailable}"
+            return f"{'its node' if alone else name} is {node.unavailable}"
     if code in WAITING:
         return WAITING[code]
     for name, node in nodes.items():
         if node.is_busy:
-            return f"other jobs use {'its node' if alone else f'node {name}'}"
+            return f"other jobs use {'its node' if alone else name}"
     return SCHEDULER.get(code) or f"Slurm says {reason}"
