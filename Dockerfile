@@ -35,12 +35,14 @@ RUN --mount=type=cache,target=/root/.cache/pip \
         install --require-hashes --requirement /tmp/service.txt
 
 FROM environment AS hostbench-packages
-COPY requirements/cli.txt requirements/kubernetes.txt /tmp/
+# The far end of a pair of nodes is a service.
+COPY requirements/cli.txt requirements/kubernetes.txt requirements/service.txt /tmp/
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \
     /opt/pip/bin/pip --python /opt/hostbench/bin/python --disable-pip-version-check \
-        install --require-hashes --requirement /tmp/cli.txt --requirement /tmp/kubernetes.txt && \
+        install --require-hashes --requirement /tmp/cli.txt --requirement /tmp/kubernetes.txt \
+        --requirement /tmp/service.txt && \
     /opt/pip/bin/pip --python /opt/hostbench/bin/python uninstall --yes setuptools && \
     printf '%s\n' '#!/opt/hostbench/bin/python3' 'import sys' \
         'from hostbench.__main__ import main' 'sys.exit(main())' >/opt/hostbench/bin/hostbench && \

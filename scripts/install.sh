@@ -15,7 +15,9 @@ lib=$root/lib/hostbench
 mkdir -p "$root/bin" "$lib"
 # Of an earlier installation, so that nothing of it stays.
 rm -rf "${lib:?}"/{app,bin,openblas}
-install_wheel "Python packages of requirements/cli.txt" requirements/cli.txt "$lib/python"
+# The far end of a pair of nodes is a service.
+install_wheel "Python packages of requirements/cli.txt and service.txt" requirements/cli.txt \
+    "$lib/python" -r requirements/service.txt
 mkdir "$lib/bin" "$lib/app"
 install build/release/*-bench "$lib/bin"
 if [[ -e build/openblas/installed ]]; then

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hostbench.base.errors import UsageError, shown
+from hostbench.cli.fleet_ends import Meet, MeetAddress, PairName, SecretDirectory, end_of, ends
 from hostbench.cli.fleet_options import EngineOption, Name, Shared, on_engine
-from hostbench.cli.fleet_pairs import network
+from hostbench.cli.fleet_pairs import Of, Pairs, Rack, Rounds, Seed, network
 from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
 from hostbench.cli.options import (
@@ -31,7 +32,6 @@ from hostbench.model.campaign import EngineName, Exclusive, LockName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.fleet_commands import Follower
@@ -50,6 +50,7 @@ fleet = typer.Typer(
 fleet.add_typer(reports)
 fleet.add_typer(network)
 fleet.add_typer(qualifying)
+fleet.add_typer(ends)
 
 
 @fleet.command(epilog=EPILOG)
@@ -82,33 +83,36 @@ def measure(
         Path | None,
         typer.Option(metavar="DIRECTORY", help="Holds its api_key and, for TLS, ca.crt."),
     ] = None,
+    pair: PairName = None,
+    meet: Meet = None,
+    meet_address: MeetAddress = None,
+    secret: SecretDirectory = None,
 ) -> None:
     """Measure this node for a campaign. Engines call it; its exit code is 0 with a document."""
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.progress import progress_for
-    from hostbench.fleet.node import (
-        NodeRequest,
-        measure_node,
-        no_lease,
-        read_campaign,
-        reported,
-    )
+    from hostbench.fleet.engines import node_lease
+    from hostbench.fleet.node import NodeRequest, measure_node, read_campaign, reported
     from hostbench.results.ids import results_directory
 
     interrupt = Interrupt()
     interrupt.install()
     with progress_for(sys.stderr) as progress, reported(termination_message):
         campaign = read_campaign(campaign_file)
+        lease = node_lease(lock, campaign.name, node, progress.say)
         request = NodeRequest(
             campaign=campaign,
             node=node,
             engine=engine,
             results=results_directory(results),
             lock=lock,
-            lease=_lease(campaign.name, node, progress.say) if lock == "lease" else no_lease,
+            lease=lease,
             message=termination_message,
             log=sys.stdout if document_to_log else None,
             post=_poster(post, post_keys, interrupt),
+            end=None
+            if pair is None
+            else end_of(campaign, node, pair, meet, meet_address, secret, lease),
         )
         measure_node(request, interrupt, progress)
 
@@ -129,18 +133,6 @@ def _poster(
             return server.post(document, POST_S_MOST, interrupt.wait)
 
     return post
-
-
-def _lease(
-    campaign: str, node: str, say: "Callable[[str], None]"
-) -> "Callable[[Interrupt], AbstractContextManager[object]]":
-    """Return what holds the node's Lease object. Raise ResourceError without lightkube."""
-    from hostbench.fleet.engines import needs_lightkube
-
-    needs_lightkube()
-    from hostbench.fleet.kubernetes.lease import held_lease
-
-    return lambda interrupt: held_lease(campaign, node, interrupt, say)
 
 
 @fleet.command(epilog=EPILOG)
@@ -164,8 +156,14 @@ def run(
         ),
     ] = None,
     at_most: Annotated[
-        str | None, typer.Option(metavar="N", help="Measure so many nodes at once. Default: all.")
+        str | None,
+        typer.Option(metavar="N", help="Measure so many nodes or pairs at once. Default: all."),
     ] = None,
+    pairs: Pairs = None,
+    rounds: Rounds = None,
+    seed: Seed = "0",
+    rack: Rack = None,
+    of: Of = None,
     exclusive: Annotated[
         Exclusive,
         typer.Option(
@@ -175,7 +173,7 @@ def run(
     ] = Exclusive.REQUESTS,
     time_limit: Annotated[
         str,
-        typer.Option(metavar="SECONDS", help="How long a node may wait and measure."),
+        typer.Option(metavar="SECONDS", help="How long a node or a pair may wait and measure."),
     ] = "3600",
     engine: EngineOption = "kubernetes",
     namespace: Namespace = None,
@@ -245,12 +243,13 @@ def run(
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a suite on many nodes, and collect the documents.
+    """Measure a suite on many nodes, or between pairs of them, and collect the documents.
 
     The cluster keeps the campaign: end this command when you like, and continue with --name.
     """
     from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
+    from hostbench.cli.fleet_rounds import PairsRequest
     from hostbench.cli.options import check_subject, peer_choice
     from hostbench.fleet.campaign import checked_name
     from hostbench.fleet.engines import EngineOptions
@@ -295,6 +294,11 @@ def run(
         time_limit_s=_time_limit_s(time_limit),
         options=options,
         given=frozenset(_given(context)),
+        pairs=None
+        if pairs is None
+        else PairsRequest(
+            pairs, rounds, seed, tuple(rack or ()), tuple(of or ()), results_directory(results)
+        ),
     )
     runner = found(engine, options)
     campaign = begin(runner, request)
@@ -354,7 +358,7 @@ def _followed(follower: "Follower", *, as_json: bool) -> None:
     from hostbench.cli.fleet_commands import exit_code
 
     follower.follow()
-    statuses = [follower.statuses[node] for node in follower.campaign.nodes]
+    statuses = [follower.statuses[node] for node in follower.campaign.units]
     _show(follower.campaign, statuses, as_json=as_json)
     raise typer.Exit(exit_code(statuses, follower.uncollected or follower.unposted))
 

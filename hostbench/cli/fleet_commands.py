@@ -12,7 +12,15 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupted
 from hostbench.base.units import plural
 from hostbench.cli.commands import RunRequest, requested_suite
+from hostbench.cli.fleet_rounds import (
+    PairsRequest,
+    check_suite,
+    numbered,
+    retested,
+    rounds_for,
+)
 from hostbench.cli.watching import stoppable
+from hostbench.decisions.pair_rounds import Round
 from hostbench.fleet.campaign import (
     Campaign,
     Engine,
@@ -24,6 +32,7 @@ from hostbench.fleet.campaign import (
 from hostbench.fleet.collect import collect
 from hostbench.fleet.engines import EngineOptions
 from hostbench.judge.peer import shown_text
+from hostbench.model.suite import Suite
 
 # How often people see how far a campaign is; each end without a document, and each new reason for
 # waiting, is a line at once.
@@ -46,6 +55,7 @@ class CampaignRequest:
     time_limit_s: float
     options: EngineOptions
     given: frozenset[str]
+    pairs: PairsRequest | None = None
 
     @property
     def names_what(self) -> bool:
@@ -56,27 +66,57 @@ class CampaignRequest:
 def begin(engine: Engine, request: CampaignRequest) -> Campaign:
     """Start a campaign, or continue the one of that name; return it."""
     name = request.name
+    if request.pairs is not None:
+        request.pairs.check()
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
+    elif request.pairs is not None and request.pairs.of:
+        campaign = _begun_again(engine, request, request.pairs)
     elif name is not None and not request.names_what:
         raise UsageError(
             f"there is no campaign {name} to continue; name a suite to begin one of that name"
         )
     else:
         suite = requested_suite(request.suite)
-        campaign = Campaign(
-            name=name or new_name(suite),
-            cluster=engine.cluster(),
-            suite=suite,
-            nodes=engine.nodes(request.nodes),
-            at_most=request.at_most,
-            exclusive=request.exclusive,
-            time_limit_s=request.time_limit_s,
-        )
-    sys.stderr.write(f"campaign {campaign.name}: {plural(len(campaign.nodes), 'node')}\n")
+        if request.pairs is not None:
+            check_suite(suite)
+        nodes = engine.nodes(request.nodes)
+        rounds = () if request.pairs is None else rounds_for(nodes, request.pairs)
+        campaign = _campaign(engine, request, suite, nodes, rounds)
+    between = f" of {plural(len(campaign.nodes), 'node')}" if campaign.pairs else ""
+    count = plural(len(campaign.units), campaign.unit_word)
+    sys.stderr.write(f"campaign {campaign.name}: {count}{between}\n")
     sys.stderr.flush()
     engine.start(campaign)
     return campaign
+
+
+def _campaign(
+    engine: Engine,
+    request: CampaignRequest,
+    suite: Suite,
+    nodes: tuple[str, ...],
+    rounds: Sequence[Round],
+) -> Campaign:
+    return Campaign(
+        name=request.name or new_name(suite),
+        cluster=engine.cluster(),
+        suite=suite,
+        nodes=nodes,
+        at_most=request.at_most,
+        exclusive=request.exclusive,
+        time_limit_s=request.time_limit_s,
+        pairs=numbered(rounds),
+    )
+
+
+def _begun_again(engine: Engine, request: CampaignRequest, pairs: PairsRequest) -> Campaign:
+    if request.names_what or request.nodes is not None:
+        raise UsageError(
+            "--pairs retest measures the suite and the nodes of the campaigns that --of names; "
+            "leave out suite and --nodes"
+        )
+    return _campaign(engine, request, *retested(engine, pairs))
 
 
 def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
@@ -148,7 +188,8 @@ class Follower:
                     if status.state is NodeState.MEASURED and self.root is not None:
                         self._collect(status, self.root)
         except Interrupted as error:
-            turns = "" if self.campaign.at_most is None else ", as far as nodes have begun"
+            takes_turns = self.campaign.at_most is not None or self.campaign.pairs
+            turns = f", as far as {self.campaign.unit_word}s have begun" if takes_turns else ""
             error.message = (
                 f"stopped following ({error.signum.name}); the campaign goes on{turns}: hostbench "
                 f"fleet run --name {name} follows it again, hostbench fleet cancel {name} ends it"
@@ -175,7 +216,7 @@ class Follower:
             if status.reason is not None:
                 self._say(f"{status.node}: {status.state}: {status.reason}")
         now_s = time.monotonic()
-        if len(self.statuses) == len(self.campaign.nodes) and now_s - self._counted_s > COUNTS_S:
+        if len(self.statuses) == len(self.campaign.units) and now_s - self._counted_s > COUNTS_S:
             self._counted_s = now_s
             self._say(counts_text(self.statuses.values()))
 

@@ -3,6 +3,7 @@ import what takes time to import."""
 
 import json
 import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,18 +49,40 @@ Rack = Annotated[
 ]
 
 
+class PairsChoice(StrEnum):
+    """Which pairs of nodes a campaign measures."""
+
+    MATCHINGS = "matchings"
+    TOURNAMENT = "tournament"
+    RETEST = "retest"
+
+
+Pairs = Annotated[
+    PairsChoice | None,
+    typer.Option(
+        "--pairs",
+        help="Measure between pairs of nodes: random rounds in which each node has one partner; "
+        "every pair once; or what campaigns of pairs left suspect (--of).",
+    ),
+]
+Rounds = Annotated[
+    str | None,
+    typer.Option(metavar="N", help=f"So many random rounds of pairs. Default: {ROUNDS}."),
+]
+Seed = Annotated[str, typer.Option(metavar="N", help="Another number gives other random rounds.")]
+Of = Annotated[
+    list[str] | None,
+    typer.Option("--of", metavar="NAME", help="A campaign that --pairs retest measures again."),
+]
+
+
 @network.command(epilog=own_epilog({ExitCode.OK: "the pairs are printed"}))
 def schedule(
     nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes, by name.")],
-    rounds: Annotated[
-        str | None,
-        typer.Option(metavar="N", help=f"So many random rounds. Default: {ROUNDS}."),
-    ] = None,
+    rounds: Rounds = None,
     full: Annotated[bool, typer.Option("--full", help="Every pair once.")] = False,
     rack: Rack = None,
-    seed: Annotated[
-        str, typer.Option(metavar="N", help="Another number gives other random rounds.")
-    ] = "0",
+    seed: Seed = "0",
     as_json: Json = False,
 ) -> None:
     """Print which pairs of nodes to measure, in rounds for your own engine.

@@ -82,7 +82,10 @@ def qualify(
         from hostbench.fleet.kubernetes.engine import KubernetesEngine
 
         hosts = {} if report is None else _hosts(report)
-        for status in KubernetesEngine(namespace, None).status(name):
+        engine = KubernetesEngine(namespace, None)
+        if engine.campaign(name).pairs:
+            raise UsageError(f"{name} measures pairs of nodes; hostbench fleet pairs judges them")
+        for status in engine.status(name):
             found[status.node] = qualification(status, hosts.get(status.node))
     gate.put(found, nodes)
     _show(found, nodes, as_json=as_json)

@@ -22,15 +22,15 @@ def status_tree(campaign: Campaign, statuses: Sequence[NodeStatus]) -> dict[str,
         "campaign": campaign.name,
         "cluster": campaign.cluster,
         "suite": campaign.suite.name,
-        "nodes": STATUSES.dump_python(tuple(statuses), mode="json"),
+        f"{campaign.unit_word}s": STATUSES.dump_python(tuple(statuses), mode="json"),
     }
 
 
 def show_status(campaign: Campaign, statuses: Sequence[NodeStatus], stream: TextIO) -> None:
-    """Print how many nodes are how far, then those without a document by their reason."""
+    """Print how many nodes or pairs are how far, then those without a document by their reason."""
     console = console_for(stream)
     console.print(
-        f"{campaign.name}: {campaign.suite.name} on {plural(len(statuses), 'node')}: "
+        f"{campaign.name}: {campaign.suite.name} on {plural(len(statuses), campaign.unit_word)}: "
         f"{counts_text(statuses)}"
     )
     groups: dict[tuple[NodeState, str], list[str]] = {}
@@ -44,7 +44,7 @@ def show_status(campaign: Campaign, statuses: Sequence[NodeStatus], stream: Text
         return
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("state", no_wrap=True)
-    table.add_column("nodes", overflow="fold")
+    table.add_column(f"{campaign.unit_word}s", overflow="fold")
     table.add_column("reason", overflow="fold")
     for (state, reason), nodes in groups.items():
         table.add_row(state, some_of(nodes, NODES_SHOWN), shown_text(reason))

@@ -41,13 +41,15 @@ def _name(document: ResultDocument) -> str:
 
 
 def _paths(path: Path) -> Iterator[Path]:
-    """Yield a document, the document of a job's directory, or those of a directory of jobs."""
+    """Yield a document, the document of a job's directory, or those of a directory of jobs or of
+    directories of jobs, such as that of a campaign."""
     if not path.is_dir():
         yield path
     elif (path / DOCUMENT).exists():
         yield path / DOCUMENT
     else:
-        found = [path / job / DOCUMENT for job in job_ids(path)]
+        below = sorted(one for one in path.iterdir() if one.is_dir())
+        found = [place / job / DOCUMENT for place in (path, *below) for job in job_ids(place)]
         there = [one for one in found if one.exists()]
         if not there:
             raise UsageError(

@@ -226,6 +226,8 @@ def _ends(document: ResultDocument, names: Mapping[str, str]) -> tuple[str, str]
     assert document.far_host is not None
     near, far = document.host, document.far_host.inventory
     node = document.member.node if document.member else near.hostname
+    if document.member is not None and document.member.far_node is not None:
+        return node, document.member.far_node
     copied = near.machine == far.machine and near.hostname != far.hostname
     return node, far.hostname if copied else names.get(far.machine or "", far.hostname)
 

@@ -1,4 +1,4 @@
-"""A campaign: a suite on a set of nodes of a cluster, and how far each node is.
+"""A campaign: a suite on nodes of a cluster or between pairs of them, and how far each of these is.
 
 The engine keeps all of it: the request, which node runs, which has ended. So a client may be
 killed at any moment, and the next one continues from the state in the engine.
@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.model.campaign import Exclusive as Exclusive
-from hostbench.model.result import CampaignMember, ResultDocument
+from hostbench.model.result import CampaignMember, ResultDocument, pair_name
 from hostbench.model.suite import Suite
 from hostbench.model.summary import Verdict
 
@@ -24,7 +24,7 @@ NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
 
 
 class NodeState(StrEnum):
-    """How far a node of a campaign is. The last three are ends."""
+    """How far a node, or a pair of nodes, of a campaign is. The last three are ends."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -38,6 +38,27 @@ class NodeState(StrEnum):
         return self in {NodeState.MEASURED, NodeState.FAILED, NodeState.MISSING}
 
 
+class Pair(NamedTuple):
+    """Two nodes that measure the network between them, in the round of this number; the near end is
+    the one that measures. A campaign may have a pair in several rounds."""
+
+    round: int
+    near: str
+    far: str
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in its campaign; no node has a plus sign in its name."""
+        return pair_name(self.round, self.near, self.far)
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        """Return its nodes in the order in which all pairs take them. So two pairs never wait for
+        one another."""
+        first, second = sorted((self.near, self.far))
+        return first, second
+
+
 @dataclass(frozen=True)
 class Campaign:
     """The request of a campaign: what to measure, and where.
@@ -45,6 +66,8 @@ class Campaign:
     `cluster` names the cluster for good (the UID of its namespace kube-system, or Slurm's
     ClusterName), so that documents of two clusters differ. `at_most`: how many nodes are
     measured at once; None: any number. `time_limit_s`: how long a node may take, waiting included.
+    `pairs`: what is measured in place of single nodes, each between two of `nodes`; then the limits
+    are those of pairs.
     """
 
     name: str
@@ -54,6 +77,26 @@ class Campaign:
     at_most: int | None = None
     exclusive: Exclusive = Exclusive.REQUESTS
     time_limit_s: float = 3600.0
+    pairs: tuple[Pair, ...] = ()
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Return what is measured once each: the nodes, or the pairs by their names."""
+        return tuple(pair.name for pair in self.pairs) or self.nodes
+
+    @property
+    def unit_word(self) -> str:
+        """Return what a unit is."""
+        return "pair" if self.pairs else "node"
+
+    def pair(self, unit: str) -> Pair | None:
+        """Return the pair of this name, or None."""
+        number, _, nodes = unit.partition("-")
+        near, plus, far = nodes.partition("+")
+        if not plus or not number.isdecimal():
+            return None
+        pair = Pair(int(number), near, far)
+        return pair if pair in self.pairs else None
 
 
 @dataclass(frozen=True)
@@ -85,8 +128,9 @@ class PostTo:
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """How far one node is. `reason` says why it waits, failed or is missing, in the engine's words
-    where it has some; `result` is there from the state measured on."""
+    """How far one unit is: `node` is a node, or the name of a pair. `reason` says why it waits,
+    failed or is missing, in the engine's words where it has some; `result` is there from the state
+    measured on."""
 
     node: str
     state: NodeState
@@ -124,19 +168,19 @@ class Engine(Protocol):
         ...
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
-        """Return how far each node is now."""
+        """Return how far each unit is now."""
         ...
 
     def watch(self, name: str) -> Iterator[NodeStatus]:
-        """Yield the status of each node, then each change, until all nodes have ended."""
+        """Yield the status of each unit, then each change, until all have ended."""
         ...
 
-    def documents(self, name: str, nodes: Sequence[str]) -> Iterator[ResultDocument]:
-        """Yield the documents of nodes that were measured."""
+    def documents(self, name: str, units: Sequence[str]) -> Iterator[ResultDocument]:
+        """Yield the documents of units that were measured."""
         ...
 
     def retry(self, name: str) -> tuple[str, ...]:
-        """Measure again the nodes that failed or are missing; return their names."""
+        """Measure again the units that failed or are missing; return their names."""
         ...
 
     def cancel(self, name: str) -> None:

@@ -10,9 +10,9 @@ from hostbench.results.store import DOCUMENT, JobDirectory
 
 
 def document_path(root: Path, campaign: str, result: Digest) -> Path:
-    """Return where a node's document belongs. Each node has a results directory of its own: jobs of
-    a thousand nodes may have the same id."""
-    return root / campaign / result.member.node / result.job / DOCUMENT
+    """Return where the document of a node or a pair belongs. Each has a results directory of its
+    own: jobs of a thousand nodes may have the same id."""
+    return root / campaign / result.member.unit / result.job / DOCUMENT
 
 
 def collect(engine: Engine, campaign: Campaign, status: NodeStatus, root: Path) -> Path:
@@ -33,7 +33,7 @@ def collect(engine: Engine, campaign: Campaign, status: NodeStatus, root: Path) 
 def _checked(
     documents: Iterable[ResultDocument], campaign: Campaign, result: Digest
 ) -> ResultDocument:
-    node = result.member.node
+    node = result.member.unit
     document = next(iter(documents), None)
     if document is None:
         raise UsageError(f"{node} has no document; measure it again under another --name")

@@ -1,12 +1,15 @@
 """The engines that campaigns run on: the one list of them."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 from hostbench.base.errors import ResourceError, UsageError
+from hostbench.base.interrupt import Interrupt
 from hostbench.fleet.campaign import Engine, PostTo
+from hostbench.fleet.pair.end import no_lease
 from hostbench.model.campaign import EngineName, LockName
 
 
@@ -44,6 +47,19 @@ def needs_lightkube() -> None:
     """Raise ResourceError where the library that calls Kubernetes is not installed."""
     if find_spec("lightkube") is None:
         raise ResourceError("Kubernetes needs lightkube: pip install 'hostbench[kubernetes]'")
+
+
+def node_lease(
+    lock: LockName, campaign: str, node: str, say: Callable[[str], None]
+) -> Callable[[Interrupt], AbstractContextManager[object]]:
+    """Return what holds the node's Lease object, where that is the lock. Raise ResourceError
+    without lightkube."""
+    if lock != "lease":
+        return no_lease
+    needs_lightkube()
+    from hostbench.fleet.kubernetes.lease import held_lease
+
+    return lambda interrupt: held_lease(campaign, node, interrupt, say)
 
 
 def _kubernetes(options: EngineOptions) -> Engine:

@@ -15,7 +15,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -26,6 +26,8 @@ from hostbench.base.errors import HostbenchError, ResourceError, UsageError, sho
 from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import plural
 from hostbench.fleet.campaign import Campaign, Digest
+from hostbench.fleet.pair.end import End, no_lease
+from hostbench.fleet.pair.near import near_end
 from hostbench.model.campaign import EngineName, LockName
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.results.document import job_exit_code
@@ -46,11 +48,6 @@ BEGIN = "-----BEGIN HOSTBENCH DOCUMENT-----"
 END = "-----END HOSTBENCH DOCUMENT-----"
 
 
-def no_lease(_interrupt: Interrupt) -> AbstractContextManager[object]:
-    """Hold nothing, where the host's lock file is enough."""
-    return nullcontext()
-
-
 @dataclass(frozen=True)
 class NodeRequest:
     """What `hostbench fleet measure` is called with.
@@ -58,8 +55,8 @@ class NodeRequest:
     `lock`: what keeps other runs away. For `lease`, `lease` returns a context that holds the node's
     Lease object; the host's lock file is taken in both cases, but a container may see one of its
     own. `message`: the file of the termination message. `log`: where the document is written as
-    lines; None: nowhere. `post`: what posts a document to an orchestrator and raises HostbenchError
-    if it cannot; None: nothing does.
+    lines; None: nowhere. `end`: the node is the near end of this pair. `post`: what posts a
+    document to an orchestrator and raises HostbenchError if it cannot; None: nothing does.
     """
 
     campaign: Campaign
@@ -71,6 +68,12 @@ class NodeRequest:
     message: Path | None = None
     log: TextIO | None = None
     post: Callable[[bytes], object] | None = None
+    end: End | None = None
+
+    @property
+    def unit(self) -> str:
+        """What the campaign calls what is measured."""
+        return self.member.unit
 
     @property
     def member(self) -> CampaignMember:
@@ -81,6 +84,8 @@ class NodeRequest:
             cluster=self.campaign.cluster,
             node=self.node,
             lock=self.lock,
+            far_node=None if self.end is None else self.end.pair.far,
+            round=None if self.end is None else self.end.pair.round,
         )
 
 
@@ -92,7 +97,7 @@ def measure_node(request: NodeRequest, interrupt: Interrupt, audience: Audience)
     """
     store = ResultsStore(request.results)
     if (digest := _digest_of(request)) is not None:
-        audience.say(f"{request.node} is measured already, by job {digest.job}")
+        audience.say(f"{request.unit} is measured already, by job {digest.job}")
         document = store.job(digest.job).load()
     else:
         document = _measured(request, store, interrupt, audience)
@@ -115,10 +120,13 @@ def _measured(
             f"--node {shown(request.node)} is no node of campaign {campaign.name}; give one of "
             f"its {plural(len(campaign.nodes), 'node')}, such as {campaign.nodes[0]}"
         )
-    with request.lease(interrupt):
-        wait_s = WAITING_RATIO * campaign.time_limit_s
-        runner = JobRunner(store, interrupt, audience, wait_s)
-        return runner.run(campaign.suite, request.member)
+    if request.end is None:
+        with request.lease(interrupt):
+            runner = JobRunner(store, interrupt, audience, waiting_s(campaign))
+            return runner.run(campaign.suite, request.member)
+    with near_end(request.end, interrupt) as held:
+        runner = JobRunner(store, held.interrupt, audience, waiting_s(campaign), held.far)
+        return runner.run(campaign.suite, request.member, held.lock)
 
 
 def _posted(
@@ -133,6 +141,11 @@ def _posted(
         audience.say(f"the document is not posted: {error.message}")
         return error.message[:UNPOSTED_CHARACTERS_MOST]
     return None
+
+
+def waiting_s(campaign: Campaign) -> float:
+    """Return how long a node waits for other runs on the host, and for the other end of a pair."""
+    return WAITING_RATIO * campaign.time_limit_s
 
 
 @contextlib.contextmanager

@@ -95,6 +95,8 @@ class CampaignMember(StoredModel):
 
     `cluster` names the cluster for good. `lock` is what kept other runs away: the host's lock file
     (`host`), or a Lease object of the cluster, which keeps out other campaigns alone (`lease`).
+    `far_node` and `round`: of a pair of nodes, the one that did not measure, and the round of the
+    campaign; None: the node was measured alone.
     """
 
     campaign: str
@@ -102,6 +104,20 @@ class CampaignMember(StoredModel):
     cluster: str
     node: str
     lock: LockName
+    far_node: str | None = None
+    round: int | None = None
+
+    @property
+    def unit(self) -> str:
+        """Return what the campaign calls it: the node, or the name of the pair."""
+        if self.far_node is None or self.round is None:
+            return self.node
+        return pair_name(self.round, self.node, self.far_node)
+
+
+def pair_name(round_: int, near: str, far: str) -> str:
+    """Return the name of a pair of nodes in a campaign."""
+    return f"{round_}-{near}+{far}"
 
 
 class PlannedCase(StoredModel):

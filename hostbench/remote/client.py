@@ -232,9 +232,17 @@ class _Bearer(httpx.Auth):
 class RemoteService:
     """The calls of one service. Connections are kept; any thread may call."""
 
-    def __init__(self, url: str, key: str | Callable[[], str], ca_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str | Callable[[], str],
+        ca_file: Path | None = None,
+        *,
+        pinned: bool = False,
+    ) -> None:
         """`url`: http://name:port, https://name:port or unix:/path; nothing is sent yet. `key`: the
-        key, or a function that returns it at each call and raises ServiceLost without one."""
+        key, or a function that returns it at each call and raises ServiceLost without one.
+        `pinned`: see hostbench.base.tls."""
         self.url = url
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
         limits = httpx.Limits(max_connections=16, keepalive_expiry=KEEP_ALIVE_S)
@@ -243,7 +251,7 @@ class RemoteService:
             base_url="http://service" if path else url,
             auth=_Bearer((lambda: key) if isinstance(key, str) else key),
             transport=httpx.AsyncHTTPTransport(
-                verify=trusting(ca_file) if url.startswith("https:") else False,
+                verify=trusting(ca_file, pinned=pinned) if url.startswith("https:") else False,
                 uds=path,
                 limits=limits,
             ),

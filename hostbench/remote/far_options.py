@@ -58,12 +58,13 @@ class _FarAccess(EnvironmentSettings):
 @dataclass(frozen=True)
 class FarOptions:
     """The net service of the far host and how to reach it. `required`: an option named it, so a
-    case must use it."""
+    case must use it. `pinned`: `ca_file` is its own certificate, see hostbench.base.tls."""
 
     url: str
     key: str = field(repr=False)
     ca_file: Path | None
     required: bool
+    pinned: bool = False
 
 
 def far_options(url: str | None, key_file: Path | None, ca_file: Path | None) -> FarOptions | None:

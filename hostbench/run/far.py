@@ -23,7 +23,7 @@ def connect_far_host(options: FarOptions, interrupt: Interrupt) -> FarHost:
     """Return the far host. Raise what `meet` raises; its connections last as long as this
     process."""
     try:
-        service = RemoteService(options.url, options.key, options.ca_file)
+        service = RemoteService(options.url, options.key, options.ca_file, pinned=options.pinned)
     except httpx.InvalidURL as error:
         raise UsageError(
             f"--far-host {shown(options.url)} is not an address: {error}; give one such as "

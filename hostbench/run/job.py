@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from hostbench.base.errors import HostbenchError, UsageError
@@ -11,7 +12,7 @@ from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import plural
 from hostbench.host.idle import LocalWatch
 from hostbench.host.inventory import inventory
-from hostbench.host.lock import host_lock
+from hostbench.host.lock import HostLock, host_lock
 from hostbench.host.scratch import Scratch
 from hostbench.model.job_events import Sink
 from hostbench.model.registry import find_subsystem
@@ -85,13 +86,19 @@ class JobRunner:
         self._far_options = far
         self._far: FarHost | None = None
 
-    def run(self, suite: Suite, member: CampaignMember | None = None) -> ResultDocument:
-        """Measure a suite, as part of a campaign or by itself. Raise HostbenchError; what was
-        measured until then is kept."""
+    def run(
+        self,
+        suite: Suite,
+        member: CampaignMember | None = None,
+        held: HostLock | None = None,
+    ) -> ResultDocument:
+        """Measure a suite, as part of a campaign or by itself. `held`: the host's lock if the
+        caller has taken it. Raise HostbenchError; what was measured until then is kept."""
         setup, programs = self._set_up(suite)
         setup = dataclasses.replace(setup, member=member)
         self._audience.take(setup.plan_event())
-        with host_lock(self._wait_s, self._interrupt) as lock:
+        locked = host_lock(self._wait_s, self._interrupt) if held is None else nullcontext(held)
+        with locked as lock:
             job = self._store.create(_name_in_id(suite, member), needed_bytes(setup.plan))
             lock.name_holder(job.id)
             session = setup.session(job.id)
@@ -221,7 +228,8 @@ class JobRunner:
             with contextlib.closing(scratch):
                 document = measure(job, journal, setup, session, apparatus, sinks, self._index)
         except HostbenchError as error:
-            error.add(f"go on with: hostbench run --resume {job.id}")
+            if setup.member is None:  # A campaign measures the node again.
+                error.add(f"go on with: hostbench run --resume {job.id}")
             raise
         self._audience.say(f"result: {job.document}")
         return document

@@ -1,12 +1,17 @@
 """Campaigns for tests, and the command that measures a node of one."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from hostbench.fleet.campaign import Campaign
-from hostbench.fleet.node import CAMPAIGN
+from hostbench.fleet.campaign import Campaign, Pair
+from hostbench.fleet.node import CAMPAIGN, DIGEST, digest_of
 from hostbench.model.events import ParamValue
+from hostbench.model.result import USABLE, CampaignMember, CaseResult, ResultDocument
 from hostbench.model.suite import IdleRules, Repeats, Suite, SuiteCase
+from hostbench.results.sealed import sealed
+from hostbench.results.store import ResultsStore
+from tests.faults.command import Command
 
 MOMENT: dict[str, ParamValue] = {"threads": 1, "duration_s": 0.05, "warmup_s": 0}
 
@@ -39,3 +44,59 @@ def campaign_file(directory: Path, made: Campaign) -> Path:
     path = directory / "campaign.json"
     path.write_bytes(CAMPAIGN.dump_json(made))
     return path
+
+
+def net_suite(**changes: Any) -> Suite:
+    """A real case of a moment between two hosts."""
+    moment: dict[str, ParamValue] = {"target": "far_host", "duration_s": 0.2, "warmup_s": 0}
+    plain: dict[str, Any] = {
+        "name": "between",
+        "cases": (SuiteCase(workload="net.tcp_stream", params=moment | {"streams": 1}),),
+    }
+    return small_suite(**(plain | changes))
+
+
+LONG_BETWEEN = net_suite(
+    cases=(SuiteCase(workload="net.tcp_stream", params={"target": "far_host", "duration_s": 60}),)
+)
+
+
+def campaign_of_pairs(rounds: Sequence[Sequence[tuple[str, str]]], **changes: Any) -> Campaign:
+    """One of pairs, near end first."""
+    pairs = tuple(Pair(number, *pair) for number, one in enumerate(rounds, start=1) for pair in one)
+    nodes = tuple(sorted({node for pair in pairs for node in pair.nodes}))
+    return campaign(**({"suite": net_suite(), "nodes": nodes, "pairs": pairs} | changes))
+
+
+def measured_document(directory: Path) -> ResultDocument:
+    """A real one, of one moment on this host."""
+    command = Command(directory)
+    ended = command.run(
+        "run", "--workload=cpu.clock", "--trials=1", "--idle-policy=force",
+        *(f"--param={name}={value}" for name, value in MOMENT.items()),
+    )  # fmt: skip
+    assert ended.code == 0, ended.errors
+    return ResultsStore(command.results).job("latest").load()
+
+
+def hand_in(directory: Path, document: ResultDocument, member: CampaignMember) -> None:
+    """Write what a node or a pair leaves that measured: its document and its message."""
+    own = sealed(document.model_copy(update={"member": member}))
+    job = directory / "job" / own.job.id
+    job.mkdir(parents=True, exist_ok=True)
+    (job / "result.json").write_text(own.model_dump_json())
+    (directory / "message").write_bytes(DIGEST.dump_json(digest_of(own)))
+
+
+def check_answer(
+    command: Command, documents: str, case: CaseResult, nodes: Collection[str]
+) -> None:
+    """What `fleet pairs` says of a document names its nodes, or why its figure says nothing: other
+    work of this machine disturbs some."""
+    answer = command.run("fleet", "pairs", documents, "--json")
+    if case.verdict in USABLE:
+        # Two nodes tell nothing yet.
+        assert answer.code == 21, answer
+        assert {host["host"] for host in answer.document["hosts"]} == set(nodes)
+    else:
+        assert answer.code == 2 and "no figure between the hosts" in answer.output, answer

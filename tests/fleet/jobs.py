@@ -5,7 +5,7 @@ from typing import Any
 
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import ConfigMap, Node, Pod
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
 
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL
 from tests.fleet.cluster import Cluster, name_of
@@ -94,7 +94,7 @@ def left(cluster: Cluster, namespace: str) -> list[str]:
     there: Any = cluster.client.list
     found = [
         f"{kind.__name__} {one.metadata.name}"
-        for kind in (ConfigMap, Job, Pod, Lease)
+        for kind in (ConfigMap, Job, Pod, Lease, Secret)
         for one in there(kind, namespace=namespace, labels={CAMPAIGN_LABEL: None})
     ]
     for node in cluster.client.list(Node):

@@ -17,9 +17,10 @@ from typing import IO
 
 import pytest
 
+from tests.faults.command import CHECKOUT, PROGRAMS
 from tests.patience import comes_true, wait_until
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo")
+NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo")
 # Daemons are in directories that not every user's PATH names.
 DAEMONS = ("/usr/sbin", "/sbin")
 REMEDY = "install Slurm: apt install slurm-wlm munge (make packages of the group cluster)"
@@ -30,7 +31,7 @@ KEY_BYTES = 128
 
 def require_slurm() -> None:
     """Skip, or fail where HOSTBENCH_CLUSTER=required, without the programs."""
-    missing = [name for name in PROGRAMS if _find(name) is None]
+    missing = [name for name in NEEDED if _find(name) is None]
     if not missing:
         return
     reason = f"{', '.join(missing)} missing; {REMEDY}"
@@ -207,6 +208,19 @@ PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert comes_true(lambda: not list(self.processes())), list(self.processes())
+
+
+@contextlib.contextmanager
+def running(directory: Path, nodes: int) -> Iterator[Slurm]:
+    """A Slurm that engines of this process use."""
+    require_slurm()
+    with Slurm(directory, nodes) as one, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", str(one.configuration))
+        patch.setenv("HOSTBENCH_PROGRAMS", str(PROGRAMS))
+        # All nodes are this host: one lock, as on a host with several jobs.
+        patch.setenv("HOSTBENCH_LOCK", str(directory / "host.lock"))
+        patch.setenv("PYTHONPATH", str(CHECKOUT))
+        yield one
 
 
 def _free_ports(count: int) -> int:

@@ -257,14 +257,17 @@ def test_the_namespace_of_campaigns_admits_what_its_lock_takes(helm: Helm) -> No
 def test_campaigns_have_the_rights_that_they_need_and_no_more(
     helm: Helm, lock: str, taint: bool, qualify: bool
 ) -> None:
+    pairs = taint != qualify
     objects = helm.rendered(
         f"campaigns.lock={lock}",
         f"campaigns.taint={json.dumps(taint)}",
+        f"campaigns.pairs={json.dumps(pairs)}",
         f"campaigns.qualify={json.dumps(qualify)}",
     )
     chosen = {"--exclusive taint or requests"}
     chosen |= {"--lock lease"} if lock == "lease" else set()
     chosen |= {"--exclusive taint"} if taint else set()
+    chosen |= {"--pairs"} if pairs else set()
     chosen |= {"fleet qualify"} if qualify else set()
 
     def wanted(scope: str, to: str) -> list[Any]:

@@ -76,7 +76,9 @@ def states(found: dict[str, NodeStatus]) -> dict[str, NodeState]:
     return {node: status.state for node, status in found.items()}
 
 
-def client(cluster: Cluster, tmp_path: Path, *arguments: str) -> "subprocess.Popen[str]":
+def client(
+    cluster: Cluster, tmp_path: Path, *arguments: str, kubeconfig: Path | None = None
+) -> "subprocess.Popen[str]":
     """Start a real command line."""
     return subprocess.Popen(
         [sys.executable, "-m", "hostbench", "fleet", *arguments],
@@ -84,7 +86,7 @@ def client(cluster: Cluster, tmp_path: Path, *arguments: str) -> "subprocess.Pop
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
             "PYTHONPATH": str(REPOSITORY),
-            "KUBECONFIG": str(cluster.kubeconfig),
+            "KUBECONFIG": str(kubeconfig or cluster.kubeconfig),
             "HOSTBENCH_IMAGE": "hostbench:test",
         },
         cwd=REPOSITORY,

@@ -14,18 +14,25 @@ from lightkube.models.coordination_v1 import LeaseSpec
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import Pod
+from lightkube.resources.core_v1 import Pod, Secret
 
-from hostbench.fleet.kubernetes.objects import CONTAINER, RESULT_ANNOTATION, node_hash
+from hostbench.fleet.kubernetes.objects import (
+    CAMPAIGN_LABEL,
+    CONTAINER,
+    NODE_ANNOTATION,
+    PAIR_ANNOTATION,
+    RESULT_ANNOTATION,
+    node_hash,
+)
 from hostbench.fleet.kubernetes.rights import roles
 from hostbench.fleet.node import DIGEST
 from hostbench.host.lock import LOCK_NAME
 from hostbench.model.result import ResultDocument
-from hostbench.model.suite import Repeats, SuiteCase
+from hostbench.model.suite import Repeats, Suite, SuiteCase
 from hostbench.model.summary import Verdict
 from hostbench.results.sealed import read_document
 from tests.faults.command import Command, end_of
-from tests.fleet.campaigns import MOMENT, small_suite
+from tests.fleet.campaigns import LONG_BETWEEN, MOMENT, check_answer, net_suite, small_suite
 from tests.fleet.cluster import Cluster, name_of
 from tests.fleet.image import CHECKOUT_PATHS
 from tests.fleet.image import NAME as IMAGE
@@ -228,15 +235,26 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     assert left(fleet.cluster, NAMESPACE) == []
 
 
-@pytest.mark.timeout(240)
-def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> None:
+def allow_leases(fleet: Fleet) -> None:
+    """Let pods of an account hold the Leases of their nodes."""
     for role in roles(ACCOUNT, "pod"):
         fleet.kubectl("apply", "-f", "-", given=json.dumps(role))
-    fleet.kubectl("create", "serviceaccount", ACCOUNT)
-    fleet.kubectl(
-        "create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}",
-        f"--serviceaccount={NAMESPACE}:{ACCOUNT}",
-    )  # fmt: skip
+    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": ACCOUNT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT},
+        "subjects": [account],
+    }
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}}
+    for one in (made, binding):
+        fleet.kubectl("apply", "-f", "-", given=json.dumps(one))
+
+
+@pytest.mark.timeout(240)
+def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> None:
+    allow_leases(fleet)
     # Somebody else has the nodes until all pods run, which no request keeps from running at once.
     held = [f"hostbench-{node_hash(node)}" for node in fleet.nodes]
     for lease in held:
@@ -261,3 +279,67 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> Non
     for name in names:
         fleet.client("clean", name)
     assert left(fleet.cluster, NAMESPACE) == []
+
+
+@pytest.mark.timeout(240)
+def test_two_nodes_measure_the_network_between_them(fleet: Fleet, tmp_path: Path) -> None:
+    allow_leases(fleet)
+    options = (
+        f"--nodes={','.join(fleet.nodes)}", "--pairs=matchings", "--rounds=1", "--lock=lease",
+        f"--service-account={ACCOUNT}", f"--namespace={NAMESPACE}", f"--time-limit={LIMIT_S}",
+    )  # fmt: skip
+
+    def start(name: str, suite: Suite) -> "subprocess.Popen[str]":
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(json.dumps(suite.model_dump(mode="json", exclude_defaults=True)))
+        return fleet.command.start("fleet", "run", str(path), f"--name={name}", *options)
+
+    fleet.wait_for_ends([start("between", net_suite())])
+    (path,) = (fleet.command.results / "between").glob("*/*/result.json")
+    document = load(path)
+    member = document.member
+    assert member is not None and member.unit == path.parents[1].name
+    assert sorted((member.node, member.far_node or "")) == sorted(fleet.nodes)
+    # Each end saw the other one by the address of its pod.
+    far = document.far_host
+    assert far is not None and document.host.hostname == member.node
+    assert far.inventory.hostname == member.far_node
+    assert far.address != far.near_address and far.address.startswith("198.18.")
+    (case,) = document.cases
+    assert case.figure is not None and case.figure.value > 0, case
+    key: Any = fleet.cluster.client.get(Secret, "between", namespace=NAMESPACE)
+    assert key.data["key"] not in fleet.kubectl("get", "jobs,pods", "-o", "yaml")
+    check_answer(fleet.command, "results/between", case, fleet.nodes)
+
+    # The far end of a pair dies in the middle of a trial: the pair says so, and is measured again.
+    client = start("dies", LONG_BETWEEN)
+    pods = fleet.cluster.wait_for(
+        Pod, lambda pods: count_running(pods) == 2, {CAMPAIGN_LABEL: "dies"}, NAMESPACE
+    )
+    victim: Any = next(pod for pod in pods.values() if is_far(pod))
+    fleet.cluster.client.delete(Pod, name_of(victim), namespace=NAMESPACE, grace_period=0)
+    ended = end_of(client, LIMIT_S)
+    assert ended.code == 1 and "failed: the far end on " in ended.errors, ended.errors
+    (status,) = json.loads(fleet.client("status", "dies", "--json"))["pairs"]
+    assert fleet.client("retry", "dies").split() == [status["node"]]
+    again = fleet.command.start("fleet", "status", "dies", "--follow", f"--namespace={NAMESPACE}")
+    fleet.cluster.wait_for(
+        Pod,
+        lambda pods: count_running(pods) == 2 and victim.metadata.name not in pods,
+        {CAMPAIGN_LABEL: "dies"},
+        NAMESPACE,
+    )
+    fleet.client("cancel", "dies")
+    assert end_of(again, LIMIT_S).code == 1
+    for name in ("between", "dies"):
+        fleet.client("clean", name)
+    assert left(fleet.cluster, NAMESPACE) == []
+
+
+def count_running(pods: Mapping[str, Pod]) -> int:
+    return sum(is_running({name: pod}) for name, pod in pods.items())
+
+
+def is_far(pod: Any) -> bool:
+    notes = pod.metadata.annotations
+    return bool(notes[PAIR_ANNOTATION].endswith(f"+{notes[NODE_ANNOTATION]}"))

@@ -1,6 +1,5 @@
 """Campaigns on a real Slurm: four nodes that measure, and a hundred whose command is a stub."""
 
-import contextlib
 import itertools
 import multiprocessing
 import os
@@ -20,18 +19,16 @@ import pytest
 from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
 from hostbench.base.interrupt import Interrupt
 from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
-from hostbench.fleet.node import DIGEST, digest_of
 from hostbench.fleet.slurm.engine import SlurmEngine
 from hostbench.fleet.slurm.scripts import SlurmOptions
 from hostbench.fleet.slurm.states import UNSUBMITTED
 from hostbench.host.lock import host_lock
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import SuiteCase
-from hostbench.results.sealed import read_document, sealed
-from hostbench.results.store import ResultsStore
-from tests.faults.command import CHECKOUT, PROGRAMS, Command, Ended
-from tests.fleet.campaigns import MOMENT, campaign, small_suite
-from tests.fleet.slurm import CLUSTER, PARTITION, Slurm, require_slurm
+from hostbench.results.sealed import read_document
+from tests.faults.command import CHECKOUT, Command, Ended
+from tests.fleet.campaigns import MOMENT, campaign, hand_in, measured_document, small_suite
+from tests.fleet.slurm import CLUSTER, PARTITION, Slurm, running
 from tests.patience import wait_until
 from tests.unit.baseline_documents import of_host, of_hosts
 
@@ -74,26 +71,7 @@ echo "$node $begin $(date +%s.%N)" >>"$stubs/ran"
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> ResultDocument:
     """What stubs hand in, but for its member: a real one."""
-    command = Command(tmp_path_factory.mktemp("embedded"))
-    ended = command.run(
-        "run", "--workload=cpu.clock", "--trials=1", "--idle-policy=force",
-        *(f"--param={name}={value}" for name, value in MOMENT.items()),
-    )  # fmt: skip
-    assert ended.code == 0, ended.errors
-    return ResultsStore(command.results).job("latest").load()
-
-
-@contextlib.contextmanager
-def running(directory: Path, nodes: int) -> Iterator[Slurm]:
-    """A Slurm that engines of this process use."""
-    require_slurm()
-    with Slurm(directory, nodes) as one, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLURM_CONF", str(one.configuration))
-        patch.setenv("HOSTBENCH_PROGRAMS", str(PROGRAMS))
-        # All nodes are this host: one lock, as on a host with several jobs.
-        patch.setenv("HOSTBENCH_LOCK", str(directory / "host.lock"))
-        patch.setenv("PYTHONPATH", str(CHECKOUT))
-        yield one
+    return measured_document(tmp_path_factory.mktemp("embedded"))
 
 
 @pytest.fixture(scope="module")
@@ -136,11 +114,7 @@ class Stubs:
         """Let a node hand in a document of its own, or of the place that `changes` makes of it."""
         of = {"campaign": self.campaign.name, "cluster": CLUSTER, "node": node} | changes
         member = CampaignMember(engine="slurm", lock="host", **of)
-        own = sealed(document.model_copy(update={"member": member}))
-        job = self.directory / node / "job" / own.job.id
-        job.mkdir(parents=True, exist_ok=True)
-        (job / "result.json").write_text(own.model_dump_json())
-        (self.directory / node / "message").write_bytes(DIGEST.dump_json(digest_of(own)))
+        hand_in(self.directory / node, document, member)
 
     def ran(self) -> list[tuple[str, float, float]]:
         lines = (self.directory / "ran").read_text().splitlines()

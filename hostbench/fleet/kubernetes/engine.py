@@ -1,4 +1,4 @@
-"""The engine on Kubernetes: one Job a node, all of a campaign's state in its objects."""
+"""The engine on Kubernetes: a Job a node, or two a pair; objects keep all state of a campaign."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lightkube import ApiError
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import ConfigMap, Namespace
+from lightkube.resources.core_v1 import ConfigMap, Namespace, Secret
 from lightkube.types import CascadeType, PatchType
 from pydantic import ValidationError
 
@@ -25,11 +25,14 @@ from hostbench.fleet.kubernetes.objects import (
     OPTIONS_KEY,
     PodOptions,
     config_map,
+    secret_object,
 )
+from hostbench.fleet.kubernetes.pair_progress import PairProgress
 from hostbench.fleet.kubernetes.progress import Progress, untaint
 from hostbench.fleet.kubernetes.states import pods_by_job, statuses
 from hostbench.fleet.kubernetes.watches import Watches, facts_now
 from hostbench.fleet.node import CAMPAIGN, read_document_of_log
+from hostbench.fleet.pair.secret import new_secret
 from hostbench.model.result import ResultDocument
 
 # Pods of deleted Jobs end within their grace period; those of a dead node when it is given up.
@@ -74,8 +77,9 @@ class KubernetesEngine:
         stored = self._stored(name)
         stored.refuse_other(campaign)
         stored.refuse_cancelled()
-        progress = Progress(self._api, campaign, stored.options)
-        progress.advance(facts_now(self._api, name))
+        facts = facts_now(self._api, name)
+        self._make_secret(stored, facts)
+        self._progress(stored).advance(facts)
 
     def campaigns(self) -> tuple[str, ...]:
         """See Engine."""
@@ -108,10 +112,12 @@ class KubernetesEngine:
         and removes taints, makes a Job that is missing."""
         stored = self._stored(name)
         shown: dict[str, NodeStatus] = {}
-        progress = Progress(self._api, stored.campaign, stored.options)
+        progress = self._progress(stored)
         before = 0
         with Watches(self._api, name) as watches:
             for facts in watches.facts():
+                if not shown and not stored.cancelled:
+                    self._make_secret(stored, facts)
                 if len(facts.jobs) < before:
                     # Somebody deleted a Job: another client that cancels or cleans, say.
                     stored = self._stored(name)
@@ -126,16 +132,16 @@ class KubernetesEngine:
                 if all(status.state.ended for status in found):
                     return
 
-    def documents(self, name: str, nodes: Sequence[str]) -> Iterator[ResultDocument]:
-        """See Engine. Raise UsageError for a node whose pod is gone."""
-        if not all(node in self._pods for node in nodes):
+    def documents(self, name: str, units: Sequence[str]) -> Iterator[ResultDocument]:
+        """See Engine. Raise UsageError for a unit whose pod is gone."""
+        if not all(unit in self._pods for unit in units):
             self._know_pods(facts_now(self._api, name))
-        for node in nodes:
-            pod = self._pods.get(node)
+        for unit in units:
+            pod = self._pods.get(unit)
             if pod is None:
                 raise UsageError(
-                    f"the document of {node} is gone with its pod; measure the node again under "
-                    "another --name"
+                    f"the document of {unit} is gone with its pod; measure it again under another "
+                    "--name"
                 )
             yield read_document_of_log(self._log(pod), f"the log of pod {pod}")
 
@@ -146,11 +152,13 @@ class KubernetesEngine:
         again = [
             status.node
             for status in self._statuses(stored, facts)
-            if status.state in {NodeState.FAILED, NodeState.MISSING} and status.node in facts.nodes
+            if status.state in {NodeState.FAILED, NodeState.MISSING}
+            and facts.nodes.keys() >= set(_nodes_of(stored.campaign, status.node))
         ]
         if stored.cancelled:
             self._mark_cancelled(name, None)
-        progress = Progress(self._api, stored.campaign, stored.options)
+        self._make_secret(stored, facts)
+        progress = self._progress(stored)
         progress.make(facts, again, again=True)
         progress.advance(facts_now(self._api, name))
         return tuple(again)
@@ -161,16 +169,17 @@ class KubernetesEngine:
         self._mark_cancelled(name, "true")
         facts = facts_now(self._api, name)
         ended = {one.node for one in self._statuses(stored, facts) if one.state.ended}
-        jobs = [job.name for job in facts.jobs.values() if not job.ended and job.node not in ended]
+        jobs = [job.name for job in facts.jobs.values() if not job.ended and job.unit not in ended]
         self._delete_jobs(jobs)
         untaint(self._api, name, facts)
 
     def clean(self, name: str) -> None:
         """See Engine. Raise UsageError if there is nothing of that name."""
         facts = facts_now(self._api, name)
-        lock = "lease"
+        lock, has_secret = "lease", True
         try:
-            lock = self._stored(name).options.lock
+            stored = self._stored(name)
+            lock, has_secret = stored.options.lock, bool(stored.campaign.pairs)
             self._mark_cancelled(name, "true")  # So that no other client goes on meanwhile.
         except UsageError:
             if not facts.jobs:
@@ -181,7 +190,19 @@ class KubernetesEngine:
         self._wait_for_pods(name)
         if lock == "lease":
             self._delete_leases(name)
+        if has_secret:
+            self._api.each([name], lambda client, one: client.delete(Secret, one))
         self._api.each([name], lambda client, one: client.delete(ConfigMap, one))
+
+    def _progress(self, stored: "_Stored") -> Progress:
+        kind = PairProgress if stored.campaign.pairs else Progress
+        return kind(self._api, stored.campaign, stored.options)
+
+    def _make_secret(self, stored: "_Stored", facts: Facts) -> None:
+        """Make the Secret of a campaign of pairs, unless it has begun. One that is there stays."""
+        if stored.campaign.pairs and not facts.jobs:
+            made = secret_object(stored.campaign.name, new_secret())
+            self._api.each([made], lambda client, one: client.create(one))
 
     def _delete_leases(self, name: str) -> None:
         """Delete what pods left that were killed."""
@@ -230,8 +251,9 @@ class KubernetesEngine:
         """Remember the pods that have a document."""
         pods = pods_by_job(facts.pods.values())
         for job in sorted(facts.jobs.values(), key=lambda job: job.attempt):
-            for pod in pods.get(job.name, [])[:1]:
-                self._pods[job.node] = pod.name
+            if not job.is_far:
+                for pod in pods.get(job.name, [])[:1]:
+                    self._pods[job.unit] = pod.name
 
     def _log(self, pod: str) -> list[str]:
         try:
@@ -252,6 +274,11 @@ class KubernetesEngine:
         self._api.each(
             names, lambda client, name: client.delete(Job, name, cascade=CascadeType.BACKGROUND)
         )
+
+
+def _nodes_of(campaign: Campaign, unit: str) -> tuple[str, ...]:
+    pair = campaign.pair(unit)
+    return (unit,) if pair is None else pair.nodes
 
 
 class _Stored:

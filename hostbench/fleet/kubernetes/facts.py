@@ -12,6 +12,8 @@ from hostbench.fleet.campaign import Digest
 from hostbench.fleet.kubernetes.objects import (
     ATTEMPT_LABEL,
     NODE_ANNOTATION,
+    PAIR_ANNOTATION,
+    REASON_ANNOTATION,
     RESULT_ANNOTATION,
     Taint,
 )
@@ -49,7 +51,8 @@ class NodeFacts:
 @dataclass(frozen=True)
 class JobFacts:
     """A Job of a campaign. `failed`: reason and text of its failure; `result`: the Digest that a
-    client put there."""
+    client put there; `pair`: the name of the pair of which it is an end; `reason`: why that pair
+    failed, from before the Job of the other end was deleted."""
 
     name: str
     node: str
@@ -58,6 +61,18 @@ class JobFacts:
     complete: bool
     failed: tuple[str, str] | None
     result: Digest | None
+    pair: str | None = None
+    reason: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """What it measures: a node, or a pair by its name."""
+        return self.pair or self.node
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is the far end of a pair, which has no document."""
+        return self.pair is not None and self.pair.endswith(f"+{self.node}")
 
     @property
     def ended(self) -> bool:
@@ -70,7 +85,8 @@ class PodFacts:
     """A pod of a campaign.
 
     `begun`: when it was made, for two of one Job. `result`: the Digest, or the line that the node
-    wrote instead. `why`: in the engine's words, why it does not start or was ended.
+    wrote instead. `why`: in the engine's words, why it does not start or was ended. `address`: its
+    own.
     """
 
     name: str
@@ -80,6 +96,7 @@ class PodFacts:
     result: Digest | str | None
     exit_code: int | None
     why: str | None
+    address: str | None = None
 
 
 @dataclass(frozen=True)
@@ -135,6 +152,8 @@ def job_facts(job: Job) -> JobFacts:
         complete="Complete" in true,
         failed=None if failed is None else (failed.reason or "", failed.message or ""),
         result=result if isinstance(result, Digest) else None,
+        pair=notes.get(PAIR_ANNOTATION),
+        reason=notes.get(REASON_ANNOTATION),
     )
 
 
@@ -153,6 +172,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         result=read_message(ended.message or "") if ended else None,
         exit_code=ended.exitCode if ended else None,
         why=_why(pod),
+        address=status.podIP if status else None,
     )
 
 

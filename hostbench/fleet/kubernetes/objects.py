@@ -1,4 +1,5 @@
-"""The objects that a campaign makes in a cluster: one ConfigMap, and one Job a node.
+"""The objects that a campaign makes in a cluster: one ConfigMap, and one Job a node; for pairs of
+nodes one Job for each end, and a Secret.
 
 Their names follow from the campaign and the node alone. So making one twice is a conflict that
 means nothing, and a client that was killed is continued by any other.
@@ -34,10 +35,10 @@ from lightkube.models.core_v1 import (
 )
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import ConfigMap
+from lightkube.resources.core_v1 import ConfigMap, Secret
 from pydantic import TypeAdapter
 
-from hostbench.fleet.campaign import Campaign, Exclusive, PostTo
+from hostbench.fleet.campaign import Campaign, Exclusive, Pair, PostTo
 from hostbench.fleet.node import CAMPAIGN
 from hostbench.host.inventory import MACHINE_VARIABLE, machine_hash
 from hostbench.model.campaign import LockName
@@ -48,6 +49,10 @@ CAMPAIGN_LABEL = f"{PREFIX}/campaign"
 ATTEMPT_LABEL = f"{PREFIX}/attempt"
 # A node's name may be longer than a label's value.
 NODE_ANNOTATION = f"{PREFIX}/node"
+# On a Job that is an end of a pair: the pair's name.
+PAIR_ANNOTATION = f"{PREFIX}/pair"
+# On the Job of an end whose pair failed: why.
+REASON_ANNOTATION = f"{PREFIX}/reason"
 # On a Job whose node was measured: the Digest, which then outlives the pod.
 RESULT_ANNOTATION = f"{PREFIX}/result"
 # On the ConfigMap of a campaign that was cancelled.
@@ -57,6 +62,9 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 CAMPAIGN_KEY, OPTIONS_KEY = "campaign.json", "kubernetes.json"
 CONTAINER = "hostbench"
 CAMPAIGN_DIRECTORY, RESULTS_DIRECTORY = "/etc/hostbench", "/results"
+SECRET_DIRECTORY = "/etc/hostbench-pair"  # noqa: S105 # where it is
+# Where the end of a pair that begins first listens for the other one.
+MEETING_PORT = 8010
 HOST_LOCK_DIRECTORY, POST_KEYS_DIRECTORY = "/run/lock", "/run/secrets/hostbench"
 LABEL_CHARACTERS_MOST = 63
 TERMINATION_MESSAGE = "/dev/termination-log"
@@ -104,14 +112,46 @@ class Taint:
         return f"{self.key}{value}:{self.effect}"
 
 
+@dataclass(frozen=True)
+class PairEnd:
+    """The end of a pair that a Job is. `first`: the address of the end that began first; None: this
+    one does."""
+
+    pair: Pair
+    node: str
+    first: str | None = None
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is the far end."""
+        return self.node == self.pair.far
+
+    @property
+    def key(self) -> str:
+        """Return what tells its Job from that of the other end."""
+        return f"{self.pair.name} far" if self.is_far else self.pair.name
+
+    @property
+    def arguments(self) -> list[str]:
+        """Return the arguments of its command."""
+        address = self.first or ""
+        meet = f"[{address}]" if ":" in address else address
+        return [
+            f"--pair={self.pair.name}",
+            f"--meet={meet}:{MEETING_PORT}",
+            f"--secret={SECRET_DIRECTORY}",
+        ]
+
+
 def campaign_taint(campaign: str) -> Taint:
     """Return the taint of a node that a campaign has for itself."""
     return Taint(CAMPAIGN_LABEL, campaign, "NoSchedule")
 
 
-def job_name(campaign: str, node: str, attempt: int) -> str:
-    """Return the name of the Job that measures a node for the n-th time."""
-    return f"{campaign}-{node_hash(node)}-{attempt}"
+def job_name(campaign: str, key: str, attempt: int) -> str:
+    """Return the name of the Job that measures a node, or is an end of a pair, for the n-th time.
+    `key`: the node, or that of the end."""
+    return f"{campaign}-{node_hash(key)}-{attempt}"
 
 
 def node_hash(node: str) -> str:
@@ -142,6 +182,15 @@ def config_map(campaign: Campaign, options: PodOptions) -> ConfigMap:
     )
 
 
+def secret_object(campaign: str, contents: Mapping[str, str]) -> Secret:
+    """Return the Secret by which the ends of a campaign's pairs know one another."""
+    return Secret(
+        metadata=ObjectMeta(name=campaign, labels=labels(campaign)),
+        stringData=dict(contents),
+        immutable=True,
+    )
+
+
 def node_job(
     campaign: Campaign,
     options: PodOptions,
@@ -151,16 +200,19 @@ def node_job(
     *,
     suspended: bool,
     machine: str | None = None,
+    end: PairEnd | None = None,
 ) -> Job:
-    """Return the Job that measures one node. `resources`: all that the node has for it; unused
-    where other work may run beside it. `machine`: the node's machine id; None: unknown."""
+    """Return the Job that measures one node, or is an end of a pair on it. `resources`: all that
+    the node has for it; unused where other work may run beside it. `machine`: the node's machine
+    id; None: unknown."""
     marks = {**labels(campaign.name), ATTEMPT_LABEL: str(attempt)}
     queue = {QUEUE_LABEL: options.queue} if options.queue else {}
+    notes = {NODE_ANNOTATION: node} | ({} if end is None else {PAIR_ANNOTATION: end.pair.name})
     return Job(
         metadata=ObjectMeta(
-            name=job_name(campaign.name, node, attempt),
+            name=job_name(campaign.name, node if end is None else end.key, attempt),
             labels={**marks, **queue},
-            annotations={NODE_ANNOTATION: node},
+            annotations=notes,
         ),
         spec=JobSpec(
             parallelism=1,
@@ -172,10 +224,8 @@ def node_job(
             activeDeadlineSeconds=max(1, int(campaign.time_limit_s)),
             suspend=suspended,
             template=PodTemplateSpec(
-                metadata=ObjectMeta(
-                    labels=marks, annotations={**options.annotations, NODE_ANNOTATION: node}
-                ),
-                spec=_pod(campaign, options, node, resources, machine),
+                metadata=ObjectMeta(labels=marks, annotations={**options.annotations, **notes}),
+                spec=_pod(campaign, options, node, resources, machine, end),
             ),
         ),
     )
@@ -187,10 +237,11 @@ def _pod(
     node: str,
     resources: Mapping[str, str],
     machine: str | None,
+    end: PairEnd | None,
 ) -> PodSpec:
     # Pods see no machine id, and the documents of a machine must show that they are of one.
     identity = machine_hash(machine or f"{campaign.cluster} {node}")
-    volumes, mounts = _volumes(campaign.name, options)
+    volumes, mounts = _volumes(campaign.name, options, secret=end is not None)
     shared = campaign.exclusive is Exclusive.NONE
     wanted = {**resources, **LITTLE} if shared else dict(resources)
     # Devices have no request without a limit.
@@ -212,15 +263,14 @@ def _pod(
             Container(
                 name=CONTAINER,
                 image=options.image,
-                command=["hostbench", "fleet", "measure"],
+                command=["hostbench", "fleet", _command(end)],
                 args=[
                     f"--campaign-file={CAMPAIGN_DIRECTORY}/{CAMPAIGN_KEY}",
                     f"--node={node}",
-                    "--engine=kubernetes",
                     f"--lock={options.lock}",
                     f"--termination-message={TERMINATION_MESSAGE}",
-                    "--document-to-log",
-                    *_post_arguments(options.post),
+                    *([] if end is None else end.arguments),
+                    *([] if _is_far(end) else _near_arguments(options.post)),
                 ],
                 env=[
                     EnvVar(name="HOSTBENCH_RESULTS", value=RESULTS_DIRECTORY),
@@ -238,6 +288,14 @@ def _pod(
             )
         ],
     )
+
+
+def _is_far(end: PairEnd | None) -> bool:
+    return end is not None and end.is_far
+
+
+def _command(end: PairEnd | None) -> str:
+    return "far-end" if _is_far(end) else "measure"
 
 
 def _only(node: str) -> Affinity:
@@ -271,11 +329,15 @@ def toleration(text: str) -> Toleration:
     )
 
 
-def _post_arguments(post: PostTo | None) -> list[str]:
-    return [] if post is None else [f"--post={post.url}", f"--post-keys={POST_KEYS_DIRECTORY}"]
+def _near_arguments(post: PostTo | None) -> list[str]:
+    """Return the arguments of what measures; the far end of a pair has no document."""
+    posting = [f"--post={post.url}", f"--post-keys={POST_KEYS_DIRECTORY}"] if post else []
+    return ["--engine=kubernetes", "--document-to-log", *posting]
 
 
-def _volumes(campaign: str, options: PodOptions) -> tuple[list[Volume], list[VolumeMount]]:
+def _volumes(
+    campaign: str, options: PodOptions, *, secret: bool
+) -> tuple[list[Volume], list[VolumeMount]]:
     volumes = [
         Volume(
             name="campaign",
@@ -294,14 +356,22 @@ def _volumes(campaign: str, options: PodOptions) -> tuple[list[Volume], list[Vol
     ]
     if options.post is not None:
         # Without the Secret the node measures all the same, and reports why it did not post.
-        secret = SecretVolumeSource(secretName=options.post.keys, optional=True)
-        volumes.append(Volume(name="post-keys", secret=secret))
+        keys = SecretVolumeSource(secretName=options.post.keys, optional=True)
+        volumes.append(Volume(name="post-keys", secret=keys))
         mounts.append(VolumeMount(name="post-keys", mountPath=POST_KEYS_DIRECTORY, readOnly=True))
+    if secret:
+        volumes.append(Volume(name="pair", secret=SecretVolumeSource(secretName=campaign)))
+        mounts.append(VolumeMount(name="pair", mountPath=SECRET_DIRECTORY, readOnly=True))
     if options.lock == "host":
         path = HostPathVolumeSource(path=HOST_LOCK_DIRECTORY, type="Directory")
         volumes.append(Volume(name="lock", hostPath=path))
         mounts.append(VolumeMount(name="lock", mountPath=HOST_LOCK_DIRECTORY))
     return volumes, mounts
+
+
+def reason_patch(reason: str) -> dict[str, object]:
+    """Return the patch that keeps at a Job why its pair failed."""
+    return {"metadata": {"annotations": {REASON_ANNOTATION: reason}}}
 
 
 def result_patch(digest_json: str) -> dict[str, object]:

@@ -2,7 +2,6 @@
 missing, Jobs whose turn it is, results that would go with their pods, taints."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from lightkube import Client
 from lightkube.resources.batch_v1 import Job
@@ -19,7 +18,7 @@ from hostbench.fleet.kubernetes.objects import (
     node_job,
     result_patch,
 )
-from hostbench.fleet.kubernetes.states import jobs_by_node, node_hindrances, statuses
+from hostbench.fleet.kubernetes.states import jobs_by_unit, node_hindrances, statuses
 from hostbench.fleet.kubernetes.taints import add_taint, remove_taint
 from hostbench.fleet.node import DIGEST
 
@@ -35,7 +34,9 @@ class Progress:
         self._made: set[str] = set()
         self._begun: set[str] = set()
         self._kept: set[str] = set()
+        self._deleted: set[str] = set()
         self._tainted: dict[str, bool] = {}
+        self._free: dict[str, dict[str, str]] = {}
 
     def advance(self, facts: Facts, found: Sequence[NodeStatus] | None = None) -> None:
         """Make missing Jobs, begin those whose turn it is, keep results, set and remove taints."""
@@ -45,16 +46,19 @@ class Progress:
         # Those that the watches have shown may be deleted by somebody, and are then made again.
         self._made.difference_update(job.node for job in facts.jobs.values())
         self.make(facts, [node for node, one in states.items() if one.state is NodeState.WAITING])
-        attempts = jobs_by_node(facts.jobs.values())
+        attempts = jobs_by_unit(facts.jobs.values())
         jobs = {node: attempts[node][0] for node in states if node in attempts}
         self._begin(facts, jobs, states)
         self._keep(jobs, states)
-        if self._campaign.exclusive is Exclusive.TAINT:
-            self._taint(facts, jobs, states)
+        wanted = {
+            node: (not job.suspended or job.name in self._begun) and not states[node].state.ended
+            for node, job in jobs.items()
+        }
+        self._taint(facts, wanted)
 
     def make(self, facts: Facts, nodes: Sequence[str], *, again: bool = False) -> None:
         """Make the Jobs of nodes that have none; `again`: the next one of nodes that have some."""
-        attempts = jobs_by_node(facts.jobs.values())
+        attempts = jobs_by_unit(facts.jobs.values())
         due = {
             node: attempts[node][0].attempt + 1 if node in attempts else 1
             for node in nodes
@@ -101,7 +105,7 @@ class Progress:
         waiting.sort(key=lambda job: any(node_hindrances(facts.nodes[job.node], self._options)))
         room = self._campaign.at_most - (len(open_jobs) - len(waiting))
         due = [job.name for job in waiting[: max(0, room)]]
-        self._api.each(due, lambda client, name: _patch(client, Job, name, _BEGIN))
+        self._api.each(due, begin_job)
         self._begun.update(due)
 
     def _keep(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
@@ -113,24 +117,22 @@ class Progress:
             and job.result is None
             and job.name not in self._kept
         }
-        self._api.each(due, lambda client, name: _patch(client, Job, name, due[name]))
+        self._api.each(due, lambda client, name: patch_job(client, name, due[name]))
         self._kept.update(due)
 
-    def _taint(
-        self, facts: Facts, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]
-    ) -> None:
+    def _taint(self, facts: Facts, wanted: Mapping[str, bool]) -> None:
         """Taint nodes that are measured now and that no other campaign has; free the others."""
+        if self._campaign.exclusive is not Exclusive.TAINT:
+            return
         own = campaign_taint(self._campaign.name)
         due: dict[str, bool] = {}
-        for name, job in jobs.items():
+        for name, is_wanted in wanted.items():
             node = facts.nodes.get(name)
             if node is None:
                 continue
-            begun = not job.suspended or job.name in self._begun
-            wanted = begun and not states[name].state.ended
             free = not any(taint.key == own.key for taint in node.taints)
-            if (wanted and free) or (not wanted and own in node.taints):
-                due[name] = wanted
+            if (is_wanted and free) or (not is_wanted and own in node.taints):
+                due[name] = is_wanted
         due = {name: wanted for name, wanted in due.items() if self._tainted.get(name) != wanted}
 
         def put(client: Client, name: str) -> None:
@@ -143,6 +145,11 @@ class Progress:
         self._tainted.update(due)
 
 
+def begin_job(client: Client, name: str) -> None:
+    """Begin a Job that waits for its turn."""
+    patch_job(client, name, _BEGIN)
+
+
 def untaint(api: Api, campaign: str, facts: Facts) -> None:
     """Remove a campaign's taint from all nodes."""
     own = campaign_taint(campaign)
@@ -150,5 +157,6 @@ def untaint(api: Api, campaign: str, facts: Facts) -> None:
     api.each(due, lambda client, name: remove_taint(client, name, own.key, own.value))
 
 
-def _patch(client: Client, resource: Any, name: str, patch: dict[str, object]) -> None:
-    client.patch(resource, name, patch, patch_type=PatchType.STRATEGIC)
+def patch_job(client: Client, name: str, patch: dict[str, object]) -> None:
+    """Change a Job."""
+    client.patch(Job, name, patch, patch_type=PatchType.STRATEGIC)

@@ -65,6 +65,11 @@ ROLE = (
         "what a campaign measures, and where",
     ),
     Rule(
+        "namespace", "", "secrets", ("create", "delete"),
+        "by what the ends of pairs know one another",
+        when="--pairs",
+    ),
+    Rule(
         "namespace", "batch", "jobs",
         ("create", "list", "watch", "patch", "delete"),
         "one Job a node",

@@ -1,13 +1,15 @@
-"""How far each node of a campaign is, from the facts of its Jobs, pods and nodes alone."""
+"""How far each node or pair of a campaign is, from the facts of its Jobs, pods and nodes alone."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
+from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus, Pair
 from hostbench.fleet.kubernetes.facts import Facts, JobFacts, NodeFacts, PodFacts
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, PodOptions, toleration
 from hostbench.results.ids import is_job_id
 
 CANCELLED = "cancelled"
+TURN = "its turn comes: a node is in one pair at a time"
 # Why a Job failed that took longer than it may.
 DEADLINE = "DeadlineExceeded"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
@@ -16,16 +18,39 @@ _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverP
 def statuses(
     campaign: Campaign, options: PodOptions, facts: Facts, *, cancelled: bool
 ) -> tuple[NodeStatus, ...]:
-    """Return the status of each node, in the campaign's order."""
+    """Return the status of each unit, in the campaign's order."""
     found = _States(campaign, options, facts, cancelled=cancelled)
+    if campaign.pairs:
+        return tuple(found.pair_status(pair) for pair in campaign.pairs)
     return tuple(found.status(node) for node in campaign.nodes)
 
 
-def jobs_by_node(jobs: Iterable[JobFacts]) -> dict[str, list[JobFacts]]:
-    """Return the Jobs of each node, the last attempt first."""
+def jobs_by_unit(jobs: Iterable[JobFacts]) -> dict[str, list[JobFacts]]:
+    """Return the Jobs that measure a node or a pair, the last attempt first."""
     found: dict[str, list[JobFacts]] = {}
     for job in sorted(jobs, key=lambda job: -job.attempt):
-        found.setdefault(job.node, []).append(job)
+        if not job.is_far:
+            found.setdefault(job.unit, []).append(job)
+    return found
+
+
+@dataclass
+class EndJobs:
+    """The Jobs of a pair's last attempt, by node."""
+
+    attempt: int
+    jobs: dict[str, JobFacts]
+
+
+def ends_by_pair(jobs: Iterable[JobFacts]) -> dict[str, EndJobs]:
+    """Return the Jobs of each pair's last attempt."""
+    found: dict[str, EndJobs] = {}
+    for job in jobs:
+        last = found.get(job.unit)
+        if last is None or last.attempt < job.attempt:
+            last = found[job.unit] = EndJobs(job.attempt, {})
+        if last.attempt == job.attempt:
+            last.jobs[job.node] = job
     return found
 
 
@@ -51,7 +76,8 @@ class _States:
     ) -> None:
         self._campaign, self._options, self._facts = campaign, options, facts
         self._cancelled = cancelled
-        self._jobs: Mapping[str, list[JobFacts]] = jobs_by_node(facts.jobs.values())
+        self._jobs: Mapping[str, list[JobFacts]] = jobs_by_unit(facts.jobs.values())
+        self._ends = ends_by_pair(facts.jobs.values()) if campaign.pairs else {}
         self._pods: Mapping[str, list[PodFacts]] = pods_by_job(facts.pods.values())
 
     def status(self, node: str) -> NodeStatus:
@@ -69,18 +95,69 @@ class _States:
         state, reason = self._of(attempts[0])
         return NodeStatus(node, state, reason)
 
+    def pair_status(self, pair: Pair) -> NodeStatus:
+        """Return how far a pair is. It needs both ends, and fails with one of them."""
+        unit = pair.name
+        for job in self._jobs.get(unit, []):
+            if (digest := self._digest(job)) is not None:
+                return NodeStatus(unit, NodeState.MEASURED, None, digest)
+        for node in pair.nodes:
+            if node not in self._facts.nodes:
+                words = f"the cluster has no node {node} any more"
+                return NodeStatus(unit, NodeState.MISSING, words)
+        last = self._ends.get(unit)
+        if last is not None and (why := self._pair_failure(pair, last.jobs)) is not None:
+            return NodeStatus(unit, NodeState.FAILED, why)
+        if self._cancelled:
+            return NodeStatus(unit, NodeState.FAILED, CANCELLED)
+        if last is None:
+            return NodeStatus(unit, NodeState.WAITING, TURN)
+        return self._open_pair(pair, last.jobs)
+
+    def _pair_failure(self, pair: Pair, jobs: Mapping[str, JobFacts]) -> str | None:
+        """Return why a pair will not be measured; None: it may be."""
+        near, far = jobs.get(pair.near), jobs.get(pair.far)
+        if (kept := next((job.reason for job in jobs.values() if job.reason), None)) is not None:
+            return kept
+        if any(job.failed is not None and job.failed[0] == DEADLINE for job in jobs.values()):
+            # The end that runs only waited for the one that does not.
+            open_ = [(job.node, *self._of(job)) for job in jobs.values() if not job.ended]
+            waits = [f"{node}: {why}" for node, state, why in open_ if state is NodeState.WAITING]
+            if waits:
+                return f"{self._limit_words}: {waits[0]}"
+        # Where the far end fails, it is the cause of what the near end says.
+        if far is not None and far.failed is not None:
+            return f"the far end on {pair.far}: {self._of(far)[1]}"
+        if near is not None and near.ended:
+            return self._of(near)[1]
+        if far is not None and far.complete and near is None:
+            return f"the far end on {pair.far} ended before the near end began"
+        if pair.nodes[0] not in jobs:
+            return f"the Job of its end on {pair.nodes[0]} was deleted"
+        return None
+
+    def _open_pair(self, pair: Pair, jobs: Mapping[str, JobFacts]) -> NodeStatus:
+        reasons = []
+        for node, job in jobs.items():
+            state, reason = self._of(job)
+            if state is NodeState.WAITING:
+                reasons.append(f"{node}: {reason}" if reason else f"{node} has not begun")
+        if len(jobs) == len(pair.nodes) and not reasons:
+            return NodeStatus(pair.name, NodeState.RUNNING)
+        return NodeStatus(pair.name, NodeState.WAITING, "; ".join(reasons) or None)
+
     def _digest(self, job: JobFacts) -> Digest | None:
         results = (job.result, *(pod.result for pod in self._pods.get(job.name, ())))
         for result in results:
-            if isinstance(result, Digest) and self._is_of(result, job.node):
+            if isinstance(result, Digest) and self._is_of(result, job.unit):
                 return result
         return None
 
-    def _is_of(self, result: Digest, node: str) -> bool:
-        """Whether a pod reports for its own node: what it writes is not trusted, and names files of
+    def _is_of(self, result: Digest, unit: str) -> bool:
+        """Whether a pod reports for its own unit: what it writes is not trusted, and names files of
         the client."""
         member = result.member
-        return (member.campaign, member.node) == (self._campaign.name, node) and is_job_id(
+        return (member.campaign, member.unit) == (self._campaign.name, unit) and is_job_id(
             result.job
         )
 
@@ -100,12 +177,15 @@ class _States:
             return NodeState.RUNNING, None
         return NodeState.WAITING, "; ".join(self._hindrances(job, pod)) or None
 
+    @property
+    def _limit_words(self) -> str:
+        return f"not measured within the time limit of {self._campaign.time_limit_s:.0f} s"
+
     def _failure(self, job: JobFacts, reason: str, text: str, pod: PodFacts | None) -> str:
         warning = self._facts.warnings.get(job.name)
         if reason == DEADLINE:
-            limit = f"not measured within the time limit of {self._campaign.time_limit_s:.0f} s"
             why = (pod and pod.why) or (warning and warning.text)
-            return f"{limit}: {why}" if why else limit
+            return f"{self._limit_words}: {why}" if why else self._limit_words
         if pod is None:
             # Its garbage collector takes a pod from a node that is gone or was drained.
             return f"{reason}: {warning.text if warning else text}; its pod was deleted"
@@ -120,6 +200,8 @@ class _States:
         if job.suspended:
             if self._options.queue:
                 yield f"queued by Kueue in {self._options.queue}"
+            elif job.pair is not None:
+                yield TURN
             else:
                 yield f"its turn comes: at most {self._campaign.at_most} nodes at once"
             return

@@ -11,7 +11,9 @@ from hostbench.base.units import plural
 from hostbench.fleet.slurm.commands import run
 
 HELD = "JobHeldUser"
-FIELDS = "%i|%n|%T|%N|%r"
+FIELDS = "%i|%T|%N|%r|%k"
+# Before the unit in the comment of a job.
+COMMENT_END = ": "
 # sinfo's states of nodes that are in use, and of those that start nothing.
 _BUSY = ("alloc", "mix", "comp")
 _UNAVAILABLE = ("down", "drain", "fail", "reboot", "unk", "no_respond")
@@ -19,10 +21,11 @@ _UNAVAILABLE = ("down", "drain", "fail", "reboot", "unk", "no_respond")
 
 @dataclass(frozen=True)
 class Task:
-    """What Slurm says of a job. `by`: who cancelled it, where accounts say so."""
+    """What Slurm says of the job of a unit, a node or a pair. `by`: who cancelled it, if accounts
+    say so."""
 
     job: str
-    node: str
+    unit: str
     state: str
     reason: str
     started: bool
@@ -54,13 +57,13 @@ class ClusterNode:
 
     @property
     def unavailable(self) -> str | None:
-        """Why it starts no jobs, in words; None: it does."""
+        """In which state it starts no jobs, and why; None: it does."""
         if not self.state.startswith(_UNAVAILABLE) and "*" not in self.state:
             return None
         state = self.state.rstrip("*").upper() + (
             ", it does not answer" if "*" in self.state else ""
         )
-        return f"its node is {state}" + (f": {self.reason}" if self.reason else "")
+        return state + (f": {self.reason}" if self.reason else "")
 
 
 # A node that was removed from the cluster.
@@ -81,12 +84,13 @@ def tasks_named(names: Iterable[str]) -> list[Task]:
     output = run("squeue", f"--name={listed}", "--states=all", "--noheader", f"--format={FIELDS}")
     found = []
     for line in output.splitlines():
-        job, node, state, ran_on, reason = line.split("|", 4)
-        found.append(Task(job, node, state, reason, started=bool(ran_on)))
+        job, state, ran_on, reason, comment = line.split("|", 4)
+        unit = comment.rpartition(COMMENT_END)[2]
+        found.append(Task(job, unit, state, reason, started=bool(ran_on)))
     return found
 
 
-def accounted(job: str, node: str) -> Task | None:
+def accounted(job: str, unit: str) -> Task | None:
     """Return a job from Slurm's accounts; None: there are none."""
     if shutil.which("sacct") is None:
         return None
@@ -100,7 +104,7 @@ def accounted(job: str, node: str) -> Task | None:
             state, _, start = line.partition("|")
             word, _, by = state.partition(" by ")
             started = start not in ("None", "Unknown", "")
-            return Task(job, node, word, "", started, by or None)
+            return Task(job, unit, word, "", started, by or None)
     return None
 
 

@@ -24,22 +24,29 @@ from pydantic import TypeAdapter, ValidationError
 from hostbench.base.errors import ResourceError
 from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus
 from hostbench.fleet.node import CAMPAIGN, read_campaign, read_message
-from hostbench.fleet.slurm.scripts import OPTIONS, SlurmOptions
+from hostbench.fleet.pair.secret import new_secret
+from hostbench.fleet.slurm.scripts import (
+    CAMPAIGN_FILE,
+    FAR_MESSAGE_FILE,
+    MESSAGE_FILE,
+    OPTIONS,
+    SECRET_DIRECTORY,
+    SlurmOptions,
+)
 from hostbench.results.store import ResultsStore, write_whole
 
-CAMPAIGN_FILE, OPTIONS_FILE, LOCK_FILE = "campaign.json", "slurm.json", "lock"
-MESSAGE_FILE, END_FILE = "message", "end.json"
+OPTIONS_FILE, LOCK_FILE, END_FILE = "slurm.json", "lock", "end.json"
 _SUBMISSION = re.compile(r"(\d{1,4})\.json", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Submission:
-    """The jobs of some nodes, all of one name. `token` makes the name new; `jobs`, in the order of
-    `nodes`, is empty until all are submitted. A job that never was is an empty text."""
+    """The jobs of some units, all of one name. `token` makes the name new; `jobs`, in the order of
+    `units`, is empty until all are submitted. A job that never was is an empty text."""
 
     number: int
     token: str
-    nodes: tuple[str, ...]
+    units: tuple[str, ...]
     jobs: tuple[str, ...] = ()
 
     def job_name(self, campaign: str) -> str:
@@ -47,9 +54,9 @@ class Submission:
         return f"hostbench.{campaign}.{self.token}"
 
 
-def new_submission(number: int, nodes: tuple[str, ...]) -> Submission:
+def new_submission(number: int, units: tuple[str, ...]) -> Submission:
     """Return a submission that has no jobs yet."""
-    return Submission(number, secrets.token_hex(4), nodes)
+    return Submission(number, secrets.token_hex(4), units)
 
 
 SUBMISSION: TypeAdapter[Submission] = TypeAdapter(Submission)
@@ -84,8 +91,23 @@ class CampaignDirectory:
 
     def store(self, campaign: Campaign, options: SlurmOptions) -> None:
         """Keep what was asked for."""
+        if campaign.pairs:
+            self._store_secret()
         store(self.path / OPTIONS_FILE, OPTIONS.dump_json(options))
         store(self.path / CAMPAIGN_FILE, CAMPAIGN.dump_json(campaign))
+
+    def _store_secret(self) -> None:
+        directory = self.path / SECRET_DIRECTORY
+        try:
+            # Of a client that was killed in here.
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(mode=0o700)
+            for name, content in new_secret().items():
+                descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "w") as file:
+                    file.write(content)
+        except OSError as error:
+            raise _cannot_write(directory, error) from None
 
     def remove(self) -> None:
         """Remove all of it."""
@@ -135,44 +157,53 @@ class CampaignDirectory:
             return f": {log.read_text(errors='replace').strip().splitlines()[-1]}"
         return f", and there is no {log}: do all nodes share that directory?"
 
-    # ---- its nodes ----
+    # ---- its units ----
 
-    def node(self, node: str) -> Path:
-        """Return the directory of a node."""
-        return self.path / "nodes" / node
+    def unit(self, unit: str) -> Path:
+        """Return the directory of a unit."""
+        return self.path / "nodes" / unit
 
-    def results(self, node: str) -> ResultsStore:
-        """Return where the documents of a node are."""
-        return ResultsStore(self.node(node))
+    def results(self, unit: str) -> ResultsStore:
+        """Return where the documents of a unit are."""
+        return ResultsStore(self.unit(unit))
 
-    def message(self, node: str) -> Digest | str | None:
-        """Return what the node reported; see read_message."""
+    def message(self, unit: str) -> Digest | str | None:
+        """Return what the node, or the near end of a pair, reported; see read_message."""
         with contextlib.suppress(FileNotFoundError):
-            return read_message((self.node(node) / MESSAGE_FILE).read_text(errors="replace"))
+            return read_message((self.unit(unit) / MESSAGE_FILE).read_text(errors="replace"))
         return None
 
-    def ends(self, nodes: Iterable[str]) -> dict[str, NodeStatus]:
-        """Return the nodes that were measured or whose end was written down."""
+    def failure(self, unit: str) -> str | None:
+        """Return the reason that a unit without a document reported. An end that fails ends the
+        other one, so what the far end says is the cause."""
+        with contextlib.suppress(FileNotFoundError):
+            if text := (self.unit(unit) / FAR_MESSAGE_FILE).read_text(errors="replace").strip():
+                return f"the far end: {text}"
+        said = self.message(unit)
+        return said if isinstance(said, str) else None
+
+    def ends(self, units: Iterable[str]) -> dict[str, NodeStatus]:
+        """Return the units that were measured or whose end was written down."""
         found = {}
-        for node in nodes:
-            message = self.message(node)
+        for unit in units:
+            message = self.message(unit)
             if isinstance(message, Digest):
-                found[node] = NodeStatus(node, NodeState.MEASURED, None, message)
+                found[unit] = NodeStatus(unit, NodeState.MEASURED, None, message)
                 continue
             with contextlib.suppress(FileNotFoundError, ValidationError):
-                found[node] = STATUS.validate_json((self.node(node) / END_FILE).read_bytes())
+                found[unit] = STATUS.validate_json((self.unit(unit) / END_FILE).read_bytes())
         return found
 
     def remember(self, status: NodeStatus) -> NodeStatus:
-        """Write down how a node ended; Slurm forgets it. Return the same."""
-        make(self.node(status.node))
-        store(self.node(status.node) / END_FILE, STATUS.dump_json(status))
+        """Write down how a unit ended; Slurm forgets it. Return the same."""
+        make(self.unit(status.node))
+        store(self.unit(status.node) / END_FILE, STATUS.dump_json(status))
         return status
 
-    def forget_end(self, node: str) -> None:
-        """Remove what is known of a node's end."""
-        for file in (MESSAGE_FILE, END_FILE):
-            (self.node(node) / file).unlink(missing_ok=True)
+    def forget_end(self, unit: str) -> None:
+        """Remove what is known of a unit's end."""
+        for file in (MESSAGE_FILE, FAR_MESSAGE_FILE, END_FILE):
+            (self.unit(unit) / file).unlink(missing_ok=True)
 
 
 def make(directory: Path) -> None:

@@ -1,5 +1,5 @@
-"""The engine on Slurm: one job a node. How far a campaign is, Slurm and the campaign's directory
-know.
+"""The engine on Slurm: one job a node, or one job of two nodes a pair. How far a campaign is, Slurm
+and the campaign's directory know.
 
 Jobs, not tasks of one array: Slurm's schedulers pass over all tasks of an array once one of them
 cannot begin, so a node that is down would keep all others waiting.
@@ -24,13 +24,13 @@ from hostbench.fleet.slurm.cluster import (
     tasks_named,
 )
 from hostbench.fleet.slurm.commands import run
-from hostbench.fleet.slurm.directory import (
+from hostbench.fleet.slurm.directory import CampaignDirectory, Submission, new_submission
+from hostbench.fleet.slurm.scripts import (
     CAMPAIGN_FILE,
-    CampaignDirectory,
-    Submission,
-    new_submission,
+    SlurmOptions,
+    sbatch_arguments,
+    script,
 )
-from hostbench.fleet.slurm.scripts import SlurmOptions, node_script, sbatch_arguments
 from hostbench.fleet.slurm.states import ENDED, UNSUBMITTED, why
 from hostbench.fleet.slurm.turns import give_turns
 from hostbench.model.result import ResultDocument
@@ -142,47 +142,47 @@ class SlurmEngine:
                 raise
 
     def _go_on(self, directory: CampaignDirectory, campaign: Campaign) -> tuple[str, ...]:
-        """Submit what is planned and not submitted yet, and give turns; return its nodes."""
+        """Submit what is planned and not submitted yet, and give turns; return its units."""
         if not directory.submissions():
-            directory.plan(new_submission(1, campaign.nodes))
-        nodes: list[str] = []
+            directory.plan(new_submission(1, campaign.units))
+        units: list[str] = []
         for submission in directory.submissions():
             if not submission.jobs:
                 self._submit(directory, campaign, submission)
-                nodes += submission.nodes
+                units += submission.units
         self._look(directory, campaign)
-        return tuple(nodes)
+        return tuple(units)
 
     def _submit(
         self, directory: CampaignDirectory, campaign: Campaign, submission: Submission
     ) -> None:
         name = submission.job_name(campaign.name)
         # Of a client that was killed in here.
-        jobs = {task.node: task.job for task in tasks_named([name])}
-        for node in submission.nodes:
-            # A node whose job has ended, and which Slurm forgot since, left a message.
-            if node in jobs or directory.message(node) is not None:
+        jobs = {task.unit: task.job for task in tasks_named([name])}
+        for unit in submission.units:
+            # One whose job has ended, and which Slurm forgot since, left a message.
+            if unit in jobs or directory.message(unit) is not None:
                 continue
             try:
-                jobs[node] = self._sbatch(directory, campaign, name, node)
+                jobs[unit] = self._sbatch(directory, campaign, name, unit)
             except UsageError as error:
-                # The first one's error is all nodes'; a later one is that of a node that was
+                # The first one's error is that of all; a later one is that of a node that was
                 # removed from the cluster meanwhile.
                 if not jobs:
                     raise
-                directory.remember(NodeStatus(node, NodeState.MISSING, error.message))
-        ids = tuple(jobs.get(node, "") for node in submission.nodes)
+                directory.remember(NodeStatus(unit, NodeState.MISSING, error.message))
+        ids = tuple(jobs.get(unit, "") for unit in submission.units)
         directory.plan(replace(submission, jobs=ids))
 
     def _sbatch(
-        self, directory: CampaignDirectory, campaign: Campaign, job_name: str, node: str
+        self, directory: CampaignDirectory, campaign: Campaign, job_name: str, unit: str
     ) -> str:
-        """Submit the job of a node; return its id."""
+        """Submit the job of a unit; return its id."""
         options = directory.options()
         output = run(
             "sbatch",
-            *sbatch_arguments(campaign, options, directory.path, job_name, node),
-            stdin=node_script(directory.path, options),
+            *sbatch_arguments(campaign, options, directory.path, job_name, unit),
+            stdin=script(campaign, directory.path, options, unit),
             inherited=directory.held,
         )
         return output.strip().partition(";")[0]
@@ -190,49 +190,52 @@ class SlurmEngine:
     # ---- how far it is ----
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
-        """Return how far each node is. An end that the node could not report itself is written
-        down, since Slurm forgets ended jobs."""
+        """Return how far each unit is. An end that it could not report itself is written down,
+        since Slurm forgets ended jobs."""
         return self._status(*self._opened(name))[0]
 
     def _look(self, directory: CampaignDirectory, campaign: Campaign) -> tuple[NodeStatus, ...]:
-        """Return the status, after giving turns where nodes take turns; under the lock."""
+        """Return the status, after giving turns where units take turns; under the lock."""
         found, tasks = self._status(directory, campaign)
         if campaign.at_most is not None and any(task.is_held for task in tasks):
-            give_turns(campaign.at_most, tasks)
+            give_turns(campaign.at_most, tasks, _nodes_by_unit(campaign))
         return found
 
     def _status(
         self, directory: CampaignDirectory, campaign: Campaign
     ) -> tuple[tuple[NodeStatus, ...], list[Task]]:
-        ended = directory.ends(campaign.nodes)
-        open_nodes = [node for node in campaign.nodes if node not in ended]
-        if not open_nodes:
-            return tuple(ended[node] for node in campaign.nodes), []
+        units = campaign.units
+        ended = directory.ends(units)
+        open_units = [unit for unit in units if unit not in ended]
+        if not open_units:
+            return tuple(ended[unit] for unit in units), []
         submissions = directory.submissions()
         tasks = tasks_named(one.job_name(campaign.name) for one in submissions)
-        # A node may have reported, and Slurm forgotten its job, since its end was looked for.
-        ended |= directory.ends(open_nodes)
+        # One may have reported, and Slurm forgotten its job, since its end was looked for.
+        ended |= directory.ends(open_units)
         waits = any(task.state == "PENDING" for task in tasks)
         table = node_table() if waits else {}
+        nodes = _nodes_by_unit(campaign)
         by_job = {task.job: task for task in tasks}
         jobs: dict[str, str | None] = {}
         for one in submissions:
-            jobs |= zip(one.nodes, one.jobs or [None] * len(one.nodes), strict=True)
-        for node in open_nodes:
-            if node in ended:
+            jobs |= zip(one.units, one.jobs or [None] * len(one.units), strict=True)
+        for unit in open_units:
+            if unit in ended:
                 continue
-            job = jobs.get(node)
+            job = jobs.get(unit)
             if job is None:
-                ended[node] = NodeStatus(node, NodeState.WAITING, UNSUBMITTED)
+                ended[unit] = NodeStatus(unit, NodeState.WAITING, UNSUBMITTED)
             elif (task := by_job.get(job)) is not None:
-                ended[node] = _described(directory, task, table.get(node))
+                its = {name: table[name] for name in nodes[unit] if name in table}
+                ended[unit] = _described(directory, task, its)
             else:
-                ended[node] = _forgotten(directory, node, job)
-        return tuple(ended[node] for node in campaign.nodes), tasks
+                ended[unit] = _forgotten(directory, unit, job)
+        return tuple(ended[unit] for unit in units), tasks
 
     def watch(self, name: str) -> Iterator[NodeStatus]:
-        """Yield the status of each node, then each change, until all nodes have ended. Go on with
-        what a killed client left."""
+        """Yield the status of each unit, then each change, until all have ended. Go on with what a
+        killed client left."""
         directory, campaign = self._opened(name)
         with directory.alone():
             self._go_on(directory, campaign)
@@ -249,29 +252,30 @@ class SlurmEngine:
             pause_s = LOOK_S_LEAST if changes else min(pause_s * 1.5, LOOK_S_MOST)
             time.sleep(pause_s)
 
-    def documents(self, name: str, nodes: Sequence[str]) -> Iterator[ResultDocument]:
-        """Yield the documents of nodes that were measured. Raise UsageError for one that is of
-        another campaign, cluster or node."""
+    def documents(self, name: str, units: Sequence[str]) -> Iterator[ResultDocument]:
+        """Yield the documents of units that were measured. Raise UsageError for one that is of
+        another campaign, cluster or unit."""
         directory, campaign = self._opened(name)
-        for node in nodes:
-            digest = directory.message(node)
+        word = campaign.unit_word
+        for unit in units:
+            digest = directory.message(unit)
             if not isinstance(digest, Digest):
-                raise UsageError(f"node {node} of campaign {name} is not measured")
-            document = directory.results(node).job(digest.job).load()
-            expected = (name, campaign.cluster, node)
+                raise UsageError(f"{word} {unit} of campaign {name} is not measured")
+            document = directory.results(unit).job(digest.job).load()
+            expected = (name, campaign.cluster, unit)
             member = document.member
-            found = None if member is None else (member.campaign, member.cluster, member.node)
+            found = None if member is None else (member.campaign, member.cluster, member.unit)
             if found != expected:
                 raise UsageError(
-                    f"the document of {_place(expected)} is of {_place(found)}; remove "
-                    f"{directory.node(node)} and measure again with hostbench fleet retry {name}"
+                    f"the document of {_place(word, expected)} is of {_place(word, found)}; remove "
+                    f"{directory.unit(unit)} and measure again with hostbench fleet retry {name}"
                 )
             yield document
 
     # ---- what changes it ----
 
     def retry(self, name: str) -> tuple[str, ...]:
-        """Measure again the nodes that failed or are missing; return their names."""
+        """Measure again the units that failed or are missing; return their names."""
         directory, campaign = self._opened(name)
         with directory.alone():
             gone_on = self._go_on(directory, campaign)
@@ -281,8 +285,8 @@ class SlurmEngine:
                 if one.state in {NodeState.FAILED, NodeState.MISSING}
             )
             if again:
-                for node in again:
-                    directory.forget_end(node)
+                for unit in again:
+                    directory.forget_end(unit)
                 number = directory.submissions()[-1].number + 1
                 directory.plan(new_submission(number, again))
                 self._go_on(directory, campaign)
@@ -298,8 +302,8 @@ class SlurmEngine:
                 if any(task.state not in ENDED for task in tasks):
                     run("scancel", f"--name={job_name}")
                 if not submission.jobs:
-                    jobs = {task.node: task.job for task in tasks}
-                    ids = tuple(jobs.get(node, "") for node in submission.nodes)
+                    jobs = {task.unit: task.job for task in tasks}
+                    ids = tuple(jobs.get(unit, "") for unit in submission.units)
                     directory.plan(replace(submission, jobs=ids))
 
     def clean(self, name: str) -> None:
@@ -324,42 +328,48 @@ def _active(directory: CampaignDirectory) -> list[Task]:
     return [task for task in tasks if task.state not in ENDED]
 
 
+def _nodes_by_unit(campaign: Campaign) -> dict[str, tuple[str, ...]]:
+    if campaign.pairs:
+        return {pair.name: pair.nodes for pair in campaign.pairs}
+    return {node: (node,) for node in campaign.nodes}
+
+
 def _described(
-    directory: CampaignDirectory, task: Task, cluster_node: ClusterNode | None
+    directory: CampaignDirectory, task: Task, nodes: Mapping[str, ClusterNode]
 ) -> NodeStatus:
-    """Return the status of a node without a document, by its job."""
-    node = task.node
+    """Return the status of a unit without a document, by its job and its nodes."""
+    unit = task.unit
     if task.state == "PENDING":
-        return NodeStatus(node, NodeState.WAITING, why(task.reason, cluster_node))
+        return NodeStatus(unit, NodeState.WAITING, why(task.reason, nodes))
     if task.state not in ENDED:
-        return NodeStatus(node, NodeState.RUNNING)
-    said = directory.message(node)
+        return NodeStatus(unit, NodeState.RUNNING)
+    said = directory.failure(unit)
     reason = ENDED[task.state] + (f" by user {task.by}" if task.by else "")
     if task.state in ("FAILED", "COMPLETED"):
         # What hostbench said explains it all.
-        reason = str(said or f"{reason}{directory.last_line(task.job)}")
+        reason = said or f"{reason}{directory.last_line(task.job)}"
     elif said:
         reason = f"{reason} ({said})"
     state = NodeState.FAILED if task.started else NodeState.MISSING
-    return directory.remember(NodeStatus(node, state, reason))
+    return directory.remember(NodeStatus(unit, state, reason))
 
 
-def _forgotten(directory: CampaignDirectory, node: str, job: str) -> NodeStatus:
-    """Return the status of a node whose job Slurm's daemon does not know any more."""
-    if job and (task := accounted(job, node)) is not None:
-        return _described(directory, task, None)
-    said = directory.message(node)
+def _forgotten(directory: CampaignDirectory, unit: str, job: str) -> NodeStatus:
+    """Return the status of a unit whose job Slurm's daemon does not know any more."""
+    if job and (task := accounted(job, unit)) is not None:
+        return _described(directory, task, {})
+    said = directory.failure(unit)
     reason = (
         f"Slurm has forgotten its job {job} and keeps no accounts"
         if job
         else "the campaign was cancelled before its job was submitted"
     )
     state = NodeState.MISSING if said is None else NodeState.FAILED
-    return directory.remember(NodeStatus(node, state, str(said or reason)))
+    return directory.remember(NodeStatus(unit, state, said or reason))
 
 
-def _place(member: tuple[str, str, str] | None) -> str:
+def _place(word: str, member: tuple[str, str, str] | None) -> str:
     if member is None:
         return "no campaign"
-    campaign, cluster, node = member
-    return f"campaign {campaign}, cluster {cluster}, node {node}"
+    campaign, cluster, unit = member
+    return f"campaign {campaign}, cluster {cluster}, {word} {unit}"

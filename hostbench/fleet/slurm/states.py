@@ -1,5 +1,7 @@
 """How Slurm's words about jobs and nodes are said to users."""
 
+from collections.abc import Mapping
+
 from hostbench.fleet.slurm.cluster import HELD, ClusterNode
 
 ENDED = {
@@ -31,14 +33,17 @@ SCHEDULER = {
 }
 
 
-def why(reason: str, node: ClusterNode | None) -> str:
-    """Return in words why a task waits. What its only node does says more than the scheduler's
+def why(reason: str, nodes: Mapping[str, ClusterNode]) -> str:
+    """Return in words why a job waits for its nodes. What they do says more than the scheduler's
     general reasons, such as a priority."""
     code = reason.partition(",")[0].strip()
-    if node is not None and node.unavailable is not None:
-        return node.unavailable
+    alone = len(nodes) == 1
+    for name, node in nodes.items():
+        if node.unavailable is not None:
+            return f"{'its node' if alone else name} is {node.unavailable}"
     if code in WAITING:
         return WAITING[code]
-    if node is not None and node.is_busy:
-        return "other jobs use its node"
+    for name, node in nodes.items():
+        if node.is_busy:
+            return f"other jobs use {'its node' if alone else name}"
     return SCHEDULER.get(code) or f"Slurm says {reason}"
