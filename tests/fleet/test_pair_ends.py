@@ -21,9 +21,12 @@ from tests.stack.ports import free_port
 
 
 class Ends:
-    """Both ends of the only pair of a campaign. They meet in a file, or at a port of the first."""
+    """Both ends of the only pair of a campaign. They meet in a file, or at a port of the first.
+    `hosts`: where each node has its lock, for several campaigns."""
 
-    def __init__(self, directory: Path, made: Campaign, *, by_file: bool = True) -> None:
+    def __init__(
+        self, directory: Path, made: Campaign, *, by_file: bool = True, hosts: Path | None = None
+    ) -> None:
         self.directory = directory
         self.campaign = made
         (self.pair,) = made.pairs
@@ -40,12 +43,15 @@ class Ends:
                 strict=True,
             )
         )
-        self.near = self._command("near-host")
-        self.far = self._command("far-host")
+        self.near = self._command("near-host", self.pair.near, hosts)
+        self.far = self._command("far-host", self.pair.far, hosts)
 
-    def _command(self, name: str) -> Command:
-        (self.directory / name).mkdir()
-        return Command(self.directory / name)
+    def _command(self, name: str, node: str, hosts: Path | None) -> Command:
+        own = self.directory / name
+        own.mkdir()
+        if hosts is None:
+            return Command(own)
+        return Command(own, HOSTBENCH_LOCK=str(hosts / f"{node}.lock"))
 
     def start_near(self) -> "subprocess.Popen[str]":
         return self.near.start(
@@ -133,6 +139,26 @@ def test_an_end_that_dies_ends_the_other_one_with_the_reason(tmp_path: Path) -> 
     assert near_ended.code != 0 and str(ends.message("node1")).startswith(reason), near_ended
     ends, far_ended = killed("near", "b")
     assert far_ended.code == 0 and "the near end on node1 ended" in far_ended.errors, far_ended
+
+
+def test_two_campaigns_on_the_same_nodes_take_turns(tmp_path: Path) -> None:
+    """What is the near end of one is the far end of the other one. All four ends start at once."""
+    both = []
+    for name, pair in (("left", ("node1", "node2")), ("right", ("node2", "node1"))):
+        (tmp_path / name).mkdir()
+        made = campaign_of_pairs([[pair]], name=name)
+        both.append(Ends(tmp_path / name, made, hosts=tmp_path))
+    started = [start() for ends in both for start in (ends.start_far, ends.start_near)]
+    for process in started:
+        ended = end_of(process)
+        assert ended.code == 0, ended.errors
+    spans = []
+    for ends in both:
+        document = ResultsStore(ends.near.results).job("latest").load()
+        assert document.job.finished_unix_s is not None
+        spans.append((document.job.created_unix_s, document.job.finished_unix_s))
+    (_, first_ended), (second_begun, _) = sorted(spans)
+    assert first_ended <= second_begun, spans
 
 
 def test_an_end_that_fails_says_why_to_the_other_one(

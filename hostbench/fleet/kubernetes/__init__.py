@@ -1,1 +1,1 @@
-"""Campaigns on Kubernetes: one Job a node. Only this package imports lightkube."""
+"""Campaigns on Kubernetes: one Job a node, or two a pair. Only this package imports lightkube."""

@@ -72,7 +72,7 @@ ROLE = (
     Rule(
         "namespace", "batch", "jobs",
         ("create", "list", "watch", "patch", "delete"),
-        "one Job a node",
+        "one Job a node, two a pair",
     ),
     Rule("namespace", "", "pods", ("list", "watch"), "how far a node is, and its digest"),
     Rule("namespace", "", "pods/log", ("get",), "the documents"),

@@ -119,12 +119,16 @@ class _States:
         near, far = jobs.get(pair.near), jobs.get(pair.far)
         if (kept := next((job.reason for job in jobs.values() if job.reason), None)) is not None:
             return kept
-        if any(job.failed is not None and job.failed[0] == DEADLINE for job in jobs.values()):
-            # The end that runs only waited for the one that does not.
-            open_ = [(job.node, *self._of(job)) for job in jobs.values() if not job.ended]
-            waits = [f"{node}: {why}" for node, state, why in open_ if state is NodeState.WAITING]
-            if waits:
-                return f"{self._limit_words}: {waits[0]}"
+        second = jobs.get(pair.nodes[1])
+        if second is not None and any(
+            job.failed is not None and job.failed[0] == DEADLINE for job in jobs.values()
+        ):
+            # The first end runs, and waited for the second.
+            state, why = self._of(second)
+            if state is NodeState.WAITING:
+                why = f"{self._limit_words}: {why}"
+            if state is not NodeState.RUNNING:
+                return f"{second.node}: {why}"
         # Where the far end fails, it is the cause of what the near end says.
         if far is not None and far.failed is not None:
             return f"the far end on {pair.far}: {self._of(far)[1]}"

@@ -1,1 +1,1 @@
-"""Campaigns on Slurm: one job a node."""
+"""Campaigns on Slurm: one job a node or a pair."""
