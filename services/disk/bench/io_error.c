@@ -8,31 +8,37 @@
 
 struct cause {
     int error;
+    const char *name;
     int exit_code;
     const char *text; /* what it means, and the remedy */
 };
 
+/* strerrorname_np() came with glibc 2.32. */
+#define CAUSE(error) error, #error
+
 static const struct cause causes[] = {
-    {ENOSPC, EXIT_RESOURCE,
+    {CAUSE(ENOSPC), EXIT_RESOURCE,
      "no space is left on the file system: free some, or take a smaller --file-bytes"},
-    {EDQUOT, EXIT_RESOURCE,
+    {CAUSE(EDQUOT), EXIT_RESOURCE,
      "this user's disk quota is used up: raise it, or take a smaller --file-bytes"},
-    {EFBIG, EXIT_RESOURCE,
+    {CAUSE(EFBIG), EXIT_RESOURCE,
      "files must not become that large here (the file system's limit, or ulimit -f): take a "
      "smaller --file-bytes"},
-    {EROFS, EXIT_RESOURCE,
+    {CAUSE(EROFS), EXIT_RESOURCE,
      "the file system is read-only: it may have been switched after an error, look into the "
      "kernel's log (dmesg)"},
-    {ENOMEM, EXIT_RESOURCE, "the kernel has no memory for it: take fewer --threads or less depth"},
-    {EIO, EXIT_FAILED,
+    {CAUSE(ENOMEM), EXIT_RESOURCE,
+     "the kernel has no memory for it: take fewer --threads or less depth"},
+    {CAUSE(EIO), EXIT_FAILED,
      "the device failed: look into the kernel's log (dmesg) and the disk's health (smartctl)"},
-    {EINVAL, EXIT_FAILED,
+    {CAUSE(EINVAL), EXIT_FAILED,
      "the file system refuses this size or offset: take a --block-bytes that is a multiple of "
      "4096, or --cache-mode buffered"},
 };
 
 /* Where nothing more is known than the errno. */
-static const struct cause other = {0, EXIT_FAILED, "look into the kernel's log (dmesg)"};
+static const struct cause other = {0, "unexpected", EXIT_FAILED,
+                                   "look into the kernel's log (dmesg)"};
 
 static const struct cause *cause_of(int error)
 {
@@ -59,14 +65,14 @@ int io_error(struct run *run, enum op op, int error, uint64_t offset, size_t req
         return short_transfer(run, doing, offset, requested, got);
     const struct cause *cause = cause_of(error);
     run_reason(run, "%s %zu bytes at offset %" PRIu64 ": %s (%s): %s", doing, requested, offset,
-               strerrorname_np(error), strerror(error), cause->text);
+               cause->name, strerror(error), cause->text);
     return cause->exit_code;
 }
 
 int io_error_of(struct run *run, const char *what, int error)
 {
     const struct cause *cause = cause_of(error);
-    run_reason(run, "%s of the scratch file: %s (%s): %s", what, strerrorname_np(error),
-               strerror(error), cause->text);
+    run_reason(run, "%s of the scratch file: %s (%s): %s", what, cause->name, strerror(error),
+               cause->text);
     return cause->exit_code;
 }
