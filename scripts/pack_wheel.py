@@ -8,7 +8,7 @@ from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 
-class WithPrograms(Distribution):
+class WithPrograms(Distribution):  # type: ignore[misc]
     """For one platform, since it has programs."""
 
     def has_ext_modules(self) -> bool:
@@ -20,7 +20,7 @@ def main() -> None:
     """Write the wheel into the directory."""
     tree, platform, directory = sys.argv[1:]
 
-    class EveryPython(bdist_wheel):
+    class EveryPython(bdist_wheel):  # type: ignore[misc]
         """For every Python, since the programs are no extension modules."""
 
         def get_tag(self) -> tuple[str, str, str]:

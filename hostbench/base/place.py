@@ -35,7 +35,7 @@ def build() -> str:
 def _commit() -> str:
     import subprocess  # not for commands that start fast
 
-    command = ["git", "-C", CHECKOUT, "rev-parse", "--short=12", "HEAD"]
+    command = ["git", "-C", str(CHECKOUT), "rev-parse", "--short=12", "HEAD"]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=GIT_S)
     except (OSError, subprocess.TimeoutExpired):

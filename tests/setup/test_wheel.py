@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -209,9 +209,7 @@ class FreshHost:
 
 
 @pytest.fixture(scope="module")
-def host(
-    wheels: Mapping[str, Wheel], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[FreshHost]:
+def host(wheels: Mapping[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -> FreshHost:
     """One on which pip has installed the wheel from a folder of wheels."""
     wheel = wheels.get(os.uname().machine)
     if wheel is None:
@@ -221,7 +219,13 @@ def host(
     # Under the same interpreter, since pip chooses for the one that it runs under.
     python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
     subprocess.run([python, "-m", "venv", directory / "venv"], check=True)
-    pip = [directory / "venv/bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    pip = [
+        str(directory / "venv/bin/python"),
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     locked = [part for name in ("cli", "openblas") for part in ("-r", f"requirements/{name}.txt")]
     subprocess.run(
         [*pip, "download", "--require-hashes", "--dest", folder, *locked], cwd=ROOT, check=True

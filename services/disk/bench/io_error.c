@@ -8,37 +8,31 @@
 
 struct cause {
     int error;
-    const char *name;
     int exit_code;
     const char *text; /* what it means, and the remedy */
 };
 
-/* strerrorname_np() came with glibc 2.32. */
-#define CAUSE(error) error, #error
-
 static const struct cause causes[] = {
-    {CAUSE(ENOSPC), EXIT_RESOURCE,
+    {ENOSPC, EXIT_RESOURCE,
      "no space is left on the file system: free some, or take a smaller --file-bytes"},
-    {CAUSE(EDQUOT), EXIT_RESOURCE,
+    {EDQUOT, EXIT_RESOURCE,
      "this user's disk quota is used up: raise it, or take a smaller --file-bytes"},
-    {CAUSE(EFBIG), EXIT_RESOURCE,
+    {EFBIG, EXIT_RESOURCE,
      "files must not become that large here (the file system's limit, or ulimit -f): take a "
      "smaller --file-bytes"},
-    {CAUSE(EROFS), EXIT_RESOURCE,
+    {EROFS, EXIT_RESOURCE,
      "the file system is read-only: it may have been switched after an error, look into the "
      "kernel's log (dmesg)"},
-    {CAUSE(ENOMEM), EXIT_RESOURCE,
-     "the kernel has no memory for it: take fewer --threads or less depth"},
-    {CAUSE(EIO), EXIT_FAILED,
+    {ENOMEM, EXIT_RESOURCE, "the kernel has no memory for it: take fewer --threads or less depth"},
+    {EIO, EXIT_FAILED,
      "the device failed: look into the kernel's log (dmesg) and the disk's health (smartctl)"},
-    {CAUSE(EINVAL), EXIT_FAILED,
+    {EINVAL, EXIT_FAILED,
      "the file system refuses this size or offset: take a --block-bytes that is a multiple of "
      "4096, or --cache-mode buffered"},
 };
 
 /* Where nothing more is known than the errno. */
-static const struct cause other = {0, "unexpected", EXIT_FAILED,
-                                   "look into the kernel's log (dmesg)"};
+static const struct cause other = {0, EXIT_FAILED, "look into the kernel's log (dmesg)"};
 
 static const struct cause *cause_of(int error)
 {
@@ -46,6 +40,15 @@ static const struct cause *cause_of(int error)
         if (causes[i].error == error)
             return &causes[i];
     return &other;
+}
+
+/* Since glibc 2.32, and a program may run on an older one. */
+#pragma weak strerrorname_np
+
+static const char *name_of(int error)
+{
+    const char *name = strerrorname_np ? strerrorname_np(error) : NULL;
+    return name ? name : "error";
 }
 
 static int short_transfer(struct run *run, const char *doing, uint64_t offset, size_t requested,
@@ -65,14 +68,14 @@ int io_error(struct run *run, enum op op, int error, uint64_t offset, size_t req
         return short_transfer(run, doing, offset, requested, got);
     const struct cause *cause = cause_of(error);
     run_reason(run, "%s %zu bytes at offset %" PRIu64 ": %s (%s): %s", doing, requested, offset,
-               cause->name, strerror(error), cause->text);
+               name_of(error), strerror(error), cause->text);
     return cause->exit_code;
 }
 
 int io_error_of(struct run *run, const char *what, int error)
 {
     const struct cause *cause = cause_of(error);
-    run_reason(run, "%s of the scratch file: %s (%s): %s", what, cause->name, strerror(error),
+    run_reason(run, "%s of the scratch file: %s (%s): %s", what, name_of(error), strerror(error),
                cause->text);
     return cause->exit_code;
 }
