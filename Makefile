@@ -24,6 +24,26 @@ FLAGS_tsan      := -fsanitize=thread
 LDFLAGS_aarch64 := -static
 FLAGS_aarch64   := -DSTATIC_PROGRAM
 
+# What `make wheel` packs: for glibc 2.28 and newer (RHEL 8). The same compiler makes the same machine
+# code, with the headers of an old glibc. zig links it against lists of what that glibc had: a newer
+# function is an error, and what starts the program runs its constructors there, too, which that of
+# a newer glibc leaves to the C library. libgcc is the compiler's own.
+WHEELS     ?= x86_64 aarch64
+GLIBC      := 2.28
+ZIG        := build/zig/ziglang
+libc        = -isystem $(ZIG)/lib/libc/include/$(1)
+gcc_file    = $(shell command -v $(1) >/dev/null && $(1) -print-file-name=$(2))
+define wheel_variant # ARCHITECTURE ITS-NAME-IN-THE-FOLDERS-OF-HEADERS
+CC_wheel-$(1)      := $(1)-linux-gnu-gcc
+CFLAGS_wheel-$(1)   = -fPIE -g0 -nostdinc -isystem $$(call gcc_file,$(1)-linux-gnu-gcc,include) \
+    $$(call libc,$(2)-linux-gnu) $$(call libc,generic-glibc) $$(call libc,$(2)-linux-any) \
+    $$(call libc,any-linux-any) -D__GLIBC_MINOR__=$(GLIBC:2.%=%)
+LINK_wheel-$(1)     = ZIG_GLOBAL_CACHE_DIR=build/zig/cache ZIG_LOCAL_CACHE_DIR=build/zig/cache \
+    $(ZIG)/zig cc -target $(1)-linux-gnu.$(GLIBC) -pie
+LDLIBS_wheel-$(1)   = $$(call gcc_file,$(1)-linux-gnu-gcc,libgcc.a) -lpthread -ldl -lrt
+endef
+$(foreach w,$(WHEELS),$(eval $(call wheel_variant,$(w),$(w:x86_64=x86))))
+
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -49,7 +69,7 @@ objects = $(patsubst %.c,build/$(1)/%.o,$(2))
 define variant_rules # VARIANT COMPILER
 build/$(1)/%.o: %.c Makefile pyproject.toml | packages
 	@mkdir -p $$(@D)
-	@$(2) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -c -o $$@ $$<
+	@$(2) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) $$(CFLAGS_$(1)) -c -o $$@ $$<
 
 build/$(1)/tests/%: build/$(1)/harness/tests/%.o $(call objects,$(1),$(HARNESS))
 	@mkdir -p $$(@D)
@@ -62,12 +82,14 @@ define program_rules # VARIANT COMPILER SUBSYSTEM
 programs-$(1): build/$(1)/$(3)-bench
 build/$(1)/$(3)-bench: $(call objects,$(1),$(HARNESS) $(wildcard services/$(3)/bench/*.c) $(MADE_$(3)))
 	@echo "==> $$@"
-	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
+	@$$(or $$(LINK_$(1)),$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1))) -o $$@ $$^ \
+	    $$(LDLIBS) $$(LDLIBS_$(1))
 endef
 
 compiler = $(or $(CC_$(1)),$(CC))
-$(foreach v,$(VARIANTS),$(eval $(call variant_rules,$(v),$(call compiler,$(v)))))
-$(foreach v,$(VARIANTS),$(foreach s,$(SUBSYSTEMS),\
+BUILDS   := $(VARIANTS) $(WHEELS:%=wheel-%)
+$(foreach v,$(BUILDS),$(eval $(call variant_rules,$(v),$(call compiler,$(v)))))
+$(foreach v,$(BUILDS),$(foreach s,$(SUBSYSTEMS),\
     $(eval $(call program_rules,$(v),$(call compiler,$(v)),$(s)))))
 
 KERNEL_FILES := $(wildcard $(GPU_KERNELS)/*.py $(GPU_KERNELS)/*.k $(GPU_KERNELS)/*.cu \
@@ -100,6 +122,13 @@ $(filter-out programs-aarch64,$(VARIANTS:%=programs-%)): build/openblas/installe
 endif
 endif
 
+build/zig/installed: requirements/wheel.txt | packages
+	@scripts/zig.sh $(@D)
+	@touch $@
+
+$(foreach w,$(WHEELS),$(patsubst %.c,build/wheel-$(w)/%.o,\
+    $(HARNESS) $(wildcard services/*/bench/*.c) $(MADE_gpu))): build/zig/installed
+
 # The control messages of a network test under libFuzzer: the code that reads them, and stand-ins for
 # sockets and threads.
 FUZZ_SECONDS ?= 600
@@ -122,7 +151,7 @@ ifneq ($(filter lint test test-all test-lanes test-clusters e2e soak chaos fuzz 
 GROUPS       := run develop
 REQUIREMENTS := dev
 else
-GROUPS       := run
+GROUPS       := run $(filter wheel,$(MAKECMDGOALS))
 REQUIREMENTS := cli
 endif
 
@@ -147,6 +176,11 @@ PREFIX ?= /usr/local
 
 install: packages programs ## lay out what hosts run without this checkout: DESTDIR=... PREFIX=/usr/local
 	@scripts/install.sh "$(DESTDIR)" "$(PREFIX)"
+
+DIST ?= dist
+
+wheel: venv $(WHEELS:%=programs-wheel-%) ## pack dist/*.whl for pip, x86-64 and aarch64, glibc 2.28 and newer: WHEELS=x86_64 makes one
+	@for architecture in $(WHEELS); do scripts/wheel.sh "$$architecture" $(GLIBC) "$(DIST)" || exit; done
 
 peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, fio, hpcc ...
 	@scripts/system-packages.sh peers
@@ -265,7 +299,7 @@ lock: venv ## write requirements/*.txt from *.in: UPGRADE=1 takes the newest ver
 
 clean: ## remove what was built; results and .venv stay
 	scripts/docker-engine.sh stop
-	rm -rf build .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache *.egg-info
 
 distclean: clean ## remove .venv too
 	rm -rf .venv
@@ -281,6 +315,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run install peers env farhost key up down sbom images chart backup restore \
-    program programs $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
+.PHONY: help collected run install wheel peers env farhost key up down sbom images chart backup restore \
+    program programs $(BUILDS:%=programs-%) $(BUILDS:%=c-tests-%) test \
     test-all test-lanes test-clusters e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

@@ -15,12 +15,13 @@ from pydantic_core.core_schema import DictSchema
 
 from hostbench.base.errors import HostbenchError
 from hostbench.base.exitcode import ExitCode
+from hostbench.base.place import CHECKOUT
 from hostbench.model.baseline import BASELINE_SCHEMA, Baseline
 from hostbench.model.events import EVENT, PROTOCOL_SCHEMA
 from hostbench.model.registry import subsystem_names
 from hostbench.model.table import Metric, Param, Table, Workload
 from hostbench.programs.params import allowed
-from hostbench.programs.program import CHECKOUT, load_program
+from hostbench.programs.program import load_program
 
 DOCS = CHECKOUT / "docs"
 SCHEMA_PAGE = DOCS / "kernel-protocol.schema.json"

@@ -18,15 +18,12 @@ rm -rf "${lib:?}"/{app,bin,openblas}
 # The far end of a pair of nodes is a service.
 install_wheel "Python packages of requirements/cli.txt and service.txt" requirements/cli.txt \
     "$lib/python" -r requirements/service.txt
-mkdir "$lib/bin" "$lib/app"
+mkdir "$lib/bin"
 install build/release/*-bench "$lib/bin"
 if [[ -e build/openblas/installed ]]; then
     cp -R build/openblas "$lib" # where cpu-bench looks for it: beside the programs' directory
 fi
-# As it is in the images (Dockerfile), without what only tests and builds need.
-tar --create --exclude=__pycache__ --exclude='services/*/bench' --exclude='services/*/fuzz' \
-    --exclude='services/*/kernels' --exclude='services/*/tests' --exclude=image.sh \
-    hostbench services suites baselines | tar --extract --no-same-owner --directory "$lib/app"
+scripts/copy-code.sh "$lib/app" "make install"
 
 python=$(build/python/bin/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
 build/python/bin/python -m compileall -q "$lib/app" # nodes may mount the tree read-only

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hostbench.base.errors import ResourceError
+from hostbench.base.place import IN_WHEEL
 
 _OURS = frozenset({"hostbench", "orchestrator", "services"})
 
@@ -21,5 +22,11 @@ def needs_packages(requirements: str) -> Iterator[None]:
             raise
         raise ResourceError(
             f"the Python package {package} is missing; install what is needed here: "
-            f"{sys.executable} -m pip install --require-hashes -r requirements/{requirements}.txt"
+            f"{sys.executable} -m pip install {_given_to_pip(requirements)}"
         ) from None
+
+
+def _given_to_pip(requirements: str) -> str:
+    if IN_WHEEL:
+        return f"'hostbench[{requirements}]'"
+    return f"--require-hashes -r requirements/{requirements}.txt"

@@ -12,6 +12,7 @@ import typer
 from hostbench import __version__
 from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.base.exitcode import ExitCode
+from hostbench.base.place import build
 from hostbench.cli.ab import settings
 from hostbench.cli.baseline import baseline
 from hostbench.cli.decisions import decisions
@@ -78,14 +79,17 @@ class ReportFormat(StrEnum):
 
 def _version(given: bool) -> None:
     if given:
-        typer.echo(f"hostbench {__version__}")
+        typer.echo(f"hostbench {__version__} ({build()})")
         raise typer.Exit
 
 
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print version, commit and build."
+        ),
     ] = False,
 ) -> None:
     """Options before the command."""

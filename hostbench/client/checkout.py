@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hostbench.base.errors import UsageError
+from hostbench.base.place import CHECKOUT
 from hostbench.client.address import Address
-from hostbench.programs.program import CHECKOUT
 
 ENVIRONMENT = ".env"
 # The names in compose.yaml.

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hostbench.base.errors import ResourceError, UsageError, shown
+from hostbench.base.place import HOME
 from hostbench.decisions.baseline import described, measured_job, merged, refuse_faults
 from hostbench.decisions.hostcheck import check_host
 from hostbench.model.baseline import (
@@ -21,7 +22,6 @@ from hostbench.model.baseline import (
     MeasuredJob,
 )
 from hostbench.model.result import ResultDocument
-from hostbench.programs.program import CHECKOUT
 
 FOLDER = "baselines"
 PATTERN = "*.json"
@@ -40,7 +40,7 @@ def folders(environment: Mapping[str, str]) -> list[Path]:
         Path(FOLDER),
         data / "hostbench" / FOLDER,
         config / "hostbench" / FOLDER,
-        CHECKOUT / FOLDER,
+        HOME / FOLDER,
     ]
     return list({path.absolute(): path for path in found}.values())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hostbench import __version__
 from hostbench.base.errors import ResourceError
+from hostbench.base.place import IN_WHEEL, REBUILD
 from hostbench.doctor.check import (
     ALL,
     Advice,
@@ -25,7 +26,8 @@ from hostbench.model.subsystem import Subsystem
 from hostbench.programs.program import find_program, load_program, remedy_for, stated_version
 
 PYTHON_LEAST = (3, 11)
-BUILD = Advice("make programs", Reach.OWN)
+AGAIN = "hostbench into it" if IN_WHEEL else "make venv"
+BUILD = Advice(REBUILD if IN_WHEEL else "make programs", Reach.OWN)
 
 
 def programs(view: View) -> Outcome:
@@ -65,7 +67,7 @@ def python(view: View) -> Outcome:
     seen = Evidence(source=sys.executable, value=f"Python {platform.python_version()}")
     if sys.version_info < PYTHON_LEAST:
         needed = ".".join(map(str, PYTHON_LEAST))
-        advice = Advice(f"install Python {needed} or newer, then make venv", Reach.INSTALLED)
+        advice = Advice(f"install Python {needed} or newer, then {AGAIN}", Reach.INSTALLED)
         return problem(f"older than {needed}", seen, advice=advice)
     if sys.version_info.releaselevel != "final" or sysconfig.get_config_var("Py_DEBUG"):
         return notice("not a release build", seen)

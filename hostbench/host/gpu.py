@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hostbench.base.errors import ResourceError
+from hostbench.base.place import REBUILD
 from hostbench.host import pcie
 from hostbench.model.host import Gpu, GpuFacts, Gpus, PcieLink, Virtualisation
 from hostbench.programs.program import find_program, output_of
@@ -70,8 +71,8 @@ def list_devices(program: Path) -> DeviceList:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ResourceError(
-            f"{program} --list-devices prints no list of devices: {where}: {first['msg']}; build "
-            "it again with make programs"
+            f"{program} --list-devices prints no list of devices: {where}: {first['msg']}; "
+            f"{REBUILD}"
         ) from None
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from hostbench.base import yaml as yamltree
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.base.place import HOME
 from hostbench.model.events import ParamValue
 from hostbench.model.published import (
     Match,
@@ -35,7 +36,6 @@ from hostbench.model.suite import (
     SuiteCase,
 )
 from hostbench.plan.workloads import AD_HOC, split_workload
-from hostbench.programs.program import CHECKOUT
 
 SUITE_BYTES_MOST = 1 << 20
 SUFFIXES = (".yaml", ".yml")
@@ -99,9 +99,9 @@ class SuiteError(UsageError):
 
 
 def suite_directory() -> Path:
-    """Return HOSTBENCH_SUITES, else suites/ of the checkout."""
+    """Return HOSTBENCH_SUITES, else suites/ of the checkout or of the wheel."""
     given = os.environ.get("HOSTBENCH_SUITES")
-    return Path(given) if given else CHECKOUT / "suites"
+    return Path(given) if given else HOME / "suites"
 
 
 def built_in_suites() -> dict[str, Path]:

@@ -17,6 +17,7 @@ from typing import IO
 
 from hostbench.base.errors import ResourceError, shown
 from hostbench.base.interrupt import Interrupt
+from hostbench.base.place import REBUILD
 from hostbench.model.trial import TrialFailed
 
 # docs/kernel-protocol.md promises an end within a second of SIGTERM.
@@ -75,7 +76,7 @@ class Child:
         except OSError as error:
             os.close(self._lifeline)
             short = error.errno in SHORTAGES
-            remedy = "end other processes" if short else "build it again with make programs"
+            remedy = "end other processes" if short else REBUILD
             raise ResourceError(f"cannot start {program}: {error.strerror}; {remedy}") from None
         finally:
             os.close(lifeline_read)

@@ -16,18 +16,17 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hostbench.base.errors import ResourceError, shown
+from hostbench.base.place import PROGRAMS, REBUILD
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import ProgramVersion
 from hostbench.model.subsystem import Subsystem
 from hostbench.model.table import Table
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 # Drivers of several unused GPUs take seconds to start.
 LIST_TIMEOUT_S = 30.0
 # A table has at most 100 KB.
 OUTPUT_BYTES_MOST = 4 << 20
 READ_BYTES = 1 << 16
-_REMEDY = "build it again with make programs"
 _REINSTALL = "install the package of its subsystem again"
 
 Fingerprint = tuple[int, int, int]
@@ -61,9 +60,9 @@ class Program:
 def find_program(subsystem: str) -> Path:
     """Return the file of a subsystem's program, such as `cpu-bench`.
 
-    It is in HOSTBENCH_PROGRAMS if that is set, else in build/release of the checkout, else on PATH;
-    or in the subsystem's own directory, if it names one. Raise UsageError for an unknown subsystem,
-    and ResourceError when there is no program.
+    It is in HOSTBENCH_PROGRAMS if that is set, else in build/release of the checkout or in the
+    wheel, else on PATH; or in the subsystem's own directory, if it names one. Raise UsageError for
+    an unknown subsystem, and ResourceError when there is no program.
     """
     declared = find_subsystem(subsystem)
     name = declared.program
@@ -77,7 +76,7 @@ def find_program(subsystem: str) -> Path:
             f"{Path(given) / name} is not an executable file; "
             "set HOSTBENCH_PROGRAMS to the directory of the programs, or unset it"
         )
-    built = CHECKOUT / "build" / "release" / name
+    built = PROGRAMS / name
     if _is_executable(built):
         return built
     found = shutil.which(name)
@@ -85,7 +84,7 @@ def find_program(subsystem: str) -> Path:
         return Path(found).resolve()
     raise ResourceError(
         f"{name} is neither in {built.parent} nor on PATH; "
-        "build it with make programs, or set HOSTBENCH_PROGRAMS to its directory"
+        f"{REBUILD}, or set HOSTBENCH_PROGRAMS to its directory"
     )
 
 
@@ -101,7 +100,7 @@ def _own_program(path: Path) -> Path:
 
 def remedy_for(subsystem: Subsystem) -> str:
     """Return how to repair its program."""
-    return _REMEDY if subsystem.directory is None else _REINSTALL
+    return REBUILD if subsystem.directory is None else _REINSTALL
 
 
 def _is_executable(path: Path) -> bool:
@@ -128,7 +127,7 @@ def load_programs(subsystems: Iterable[str]) -> dict[str, Program]:
     return {subsystem: load_program(subsystem) for subsystem in sorted(set(subsystems))}
 
 
-def stated_version(path: Path, remedy: str = _REMEDY) -> str:
+def stated_version(path: Path, remedy: str = REBUILD) -> str:
     """Return `cpu-bench 0.1.0`, as the program prints it; unlike for its table, it does not look at
     the host. Raise ResourceError that ends with `remedy`."""
     answer = output_of(path, "--version", remedy).decode("utf-8", "replace").split()
@@ -147,7 +146,7 @@ def _read_table(path: Path, remedy: str) -> Table:
         raise ResourceError(f"{path} --list is not a workload table: {why}; {remedy}") from None
 
 
-def output_of(path: Path, option: str, remedy: str = _REMEDY) -> bytes:
+def output_of(path: Path, option: str, remedy: str = REBUILD) -> bytes:
     """Return what the program prints. Raise ResourceError that names `remedy`."""
     try:
         process = subprocess.Popen(

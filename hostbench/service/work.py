@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 
 from hostbench.base.errors import ResourceError
 from hostbench.base.interrupt import Interrupt
+from hostbench.base.place import REBUILD
 from hostbench.host.scratch import Scratch
 from hostbench.model.trial import Trial
 from hostbench.programs.program import Program, load_program
@@ -47,9 +48,7 @@ class InstalledProgram:
         try:
             return Program.fingerprint_of(path.stat()) == self._program.fingerprint
         except OSError as error:
-            raise ResourceError(
-                f"{path}: {error.strerror}; build it again with make programs"
-            ) from None
+            raise ResourceError(f"{path}: {error.strerror}; {REBUILD}") from None
 
 
 class KeptScratch:

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from hostbench.base.place import CHECKOUT
 from hostbench.model.registry import subsystem_names
-from hostbench.programs.program import CHECKOUT, load_program
+from hostbench.programs.program import load_program
 
 PAGE = (CHECKOUT / "docs" / "measurement.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([a-z0-9_]+)`", PAGE))

@@ -19,6 +19,7 @@ run     | present | is there        | true
 run     | lacking | shows the list  | test -e lacking.installed
 develop | other   | is not asked for | test -e other.installed || false # has a |
 """
+GROUPS = {"run", "wheel", "develop", "peers", "stack", "browser", "cluster", "guest"}
 # "apt-get install" makes the proofs of packages.txt hold.
 APT_GET = """
 echo "apt-get $*" >>calls
@@ -222,5 +223,5 @@ def test_every_package_has_group_reason_and_proof() -> None:
     lines = (ROOT / "scripts/packages.txt").read_text().splitlines()
     rows = [line.split("|", 3) for line in lines if line and not line.startswith("#")]
     for group, package, why, proof in rows:
-        assert group.strip() in {"run", "develop", "peers", "stack", "browser", "cluster", "guest"}
+        assert group.strip() in GROUPS
         assert package.strip() and why.strip() and proof.strip()

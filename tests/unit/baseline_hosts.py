@@ -9,10 +9,10 @@ import statistics
 from collections.abc import Iterator
 
 from hostbench.base.errors import UsageError
+from hostbench.base.place import CHECKOUT
 from hostbench.decisions.baseline import made_of
 from hostbench.decisions.hostcheck import check_host
 from hostbench.model.baseline import Baseline, HostKey, HostWord, MeasuredFigure, MeasuredJob
-from hostbench.programs.program import CHECKOUT
 
 KEY = HostKey(
     cpu="A CPU",

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from hostbench.base.exitcode import ExitCode
-from hostbench.programs.program import CHECKOUT
+from hostbench.base.place import CHECKOUT
 from tests.each import each
 
 PAGE = (CHECKOUT / "docs/comparing.md").read_text()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.errors import UsageError
+from hostbench.base.place import CHECKOUT
 from hostbench.decisions.baseline import made_of, measured_job
 from hostbench.decisions.baseline_files import (
     FOLDER,
@@ -17,7 +18,6 @@ from hostbench.decisions.baseline_files import (
 )
 from hostbench.docs import baseline_schema
 from hostbench.model.baseline import HOSTS_LEAST, Baseline, HostKey
-from hostbench.programs.program import CHECKOUT
 from tests.unit.baseline_documents import of_hosts
 
 HERE = CHECKOUT / FOLDER

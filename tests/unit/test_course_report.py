@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from hostbench.base.place import CHECKOUT
 from hostbench.course.arithmetic import agrees, divides_by_n, slip_sentences, slips
 from hostbench.course.evidence import Evidence
 from hostbench.course.rows import rows_of
@@ -19,7 +20,6 @@ from hostbench.model.events import EndEvent
 from hostbench.model.published import Published, Shortcut
 from hostbench.model.result import CaseResult, ResultDocument, Verdict
 from hostbench.page.job import report_of
-from hostbench.programs.program import CHECKOUT
 from hostbench.report.content import (
     Bullets,
     Chart,

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import services
 from hostbench.base.errors import UsageError
+from hostbench.base.place import CHECKOUT
 from hostbench.model.limit import Limit
 from hostbench.model.registry import (
     AnsweredSubsystem,
@@ -22,7 +23,6 @@ from hostbench.model.registry import (
     subsystems,
 )
 from hostbench.model.subsystem import Subsystem
-from hostbench.programs.program import CHECKOUT
 from hostbench.run.execute import HostLimits
 from tests.unit.records import RATE, end, host, start
 

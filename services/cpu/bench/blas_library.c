@@ -26,12 +26,15 @@ struct source {
 };
 
 static const struct source sources[LIBRARIES] = {
-    /* requirements/openblas.txt, where scripts/openblas.sh and the image put it. */
+    /* requirements/openblas.txt, where scripts/openblas.sh and the image put it, and pip beside a
+     * wheel of hostbench. */
     [LIBRARY_PINNED] = {"pinned",
                         "OpenBLAS",
                         "scipy_",
-                        {"$ORIGIN/../openblas/scipy_openblas32/lib/libscipy_openblas.so"},
-                        "run make programs where its wheel can be had"},
+                        {"$ORIGIN/../openblas/scipy_openblas32/lib/libscipy_openblas.so",
+                         "$ORIGIN/../../scipy_openblas32/lib/libscipy_openblas.so"},
+                        "run make programs where its wheel can be had, or install it with pip "
+                        "where hostbench was"},
     [LIBRARY_SYSTEM] = {"system",
                         "OpenBLAS",
                         "",

@@ -42,6 +42,15 @@ static const struct cause *cause_of(int error)
     return &other;
 }
 
+/* Since glibc 2.32, and a program may run on an older one. */
+#pragma weak strerrorname_np
+
+static const char *name_of(int error)
+{
+    const char *name = strerrorname_np ? strerrorname_np(error) : NULL;
+    return name ? name : "error";
+}
+
 static int short_transfer(struct run *run, const char *doing, uint64_t offset, size_t requested,
                           ssize_t got)
 {
@@ -59,14 +68,14 @@ int io_error(struct run *run, enum op op, int error, uint64_t offset, size_t req
         return short_transfer(run, doing, offset, requested, got);
     const struct cause *cause = cause_of(error);
     run_reason(run, "%s %zu bytes at offset %" PRIu64 ": %s (%s): %s", doing, requested, offset,
-               strerrorname_np(error), strerror(error), cause->text);
+               name_of(error), strerror(error), cause->text);
     return cause->exit_code;
 }
 
 int io_error_of(struct run *run, const char *what, int error)
 {
     const struct cause *cause = cause_of(error);
-    run_reason(run, "%s of the scratch file: %s (%s): %s", what, strerrorname_np(error),
-               strerror(error), cause->text);
+    run_reason(run, "%s of the scratch file: %s (%s): %s", what, name_of(error), strerror(error),
+               cause->text);
     return cause->exit_code;
 }

@@ -4,10 +4,11 @@
 #include "textfile.h"
 
 #include <ctype.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Addresses are in small letters there. */
 int nearness_node(const char *sys, const char *pci)
@@ -27,7 +28,7 @@ void nearness_report(struct gpu_job *job)
     unsigned cpu, host;
     char text[16];
     int device = nearness_node("/sys", job->gpu.device.pci);
-    if (device < 0 || getcpu(&cpu, &host))
+    if (device < 0 || syscall(SYS_getcpu, &cpu, &host, NULL)) /* getcpu(): since glibc 2.29 */
         return;
     snprintf(text, sizeof text, "%d", device);
     run_fact(job->run, "device_numa_node", text);
