@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from redis.exceptions import OutOfMemoryError, RedisError
 from starlette.concurrency import run_in_threadpool
 
@@ -17,7 +17,9 @@ from hostbench.web.audit import LOOKS, Audit
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import Caller, KeyRing, NamedKeys, OwnKey, Role, requires
 from hostbench.web.problem import Problem, install_problem_handlers
-from orchestrator.api import decisions, events, hosts, jobs, results, state, suites
+from orchestrator.api import decisions, events, hosts, jobs, links, results, state, suites
+from orchestrator.console.app import create_console
+from orchestrator.console.visitor import HOME
 from orchestrator.core import Orchestrator
 from orchestrator.settings import Settings
 
@@ -51,7 +53,9 @@ def create_app(settings: Settings) -> FastAPI:
     install_problem_handlers(app)
     app.add_exception_handler(RedisError, _redis_away)
     app.add_exception_handler(OutOfMemoryError, _redis_full)
-    _add_calls(app, _key_ring(settings, core))
+    ring = _key_ring(settings, core)
+    _add_calls(app, ring)
+    _add_console(app, ring)
     describe_bodies(app, JobSpec, Registration)
     return app
 
@@ -79,8 +83,18 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
         app.include_router(module.router, dependencies=[Depends(user)])
     in_browsers = requires(ring, Role.VIEWER, Role.OPERATOR, in_browsers=True)
     app.include_router(results.pages, dependencies=[Depends(in_browsers)])
+    # A viewer may make a link, too: it opens the console for the same key.
+    app.include_router(links.router, dependencies=[Depends(looks)])
     app.include_router(hosts.registrations, dependencies=[Depends(requires(ring, Role.SERVICE))])
     _describe(app, ring)
+
+
+def _add_console(app: FastAPI, ring: KeyRing) -> None:
+    @app.get("/", include_in_schema=False)
+    async def home() -> RedirectResponse:
+        return RedirectResponse(HOME, 303)
+
+    app.mount("/ui", create_console(app.state.core, ring))
 
 
 def _describe(app: FastAPI, ring: KeyRing) -> None:

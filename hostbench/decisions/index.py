@@ -209,6 +209,26 @@ def newest_statuses(root: Path) -> list[SubsystemStatus]:
         return [SubsystemStatus.model_validate_json(status) for (status,) in rows]
 
 
+def indexed_figures(root: Path, job: str) -> list[CaseFigure] | None:
+    """Return the figures of a job, as the index in a results directory has them, or None if it has
+    not read the job's document: no document is read. Raise sqlite3.Error as `newest_statuses`."""
+    with _reading(root) as connection:
+        head = connection.execute("SELECT head FROM jobs WHERE job = ?", (job,)).fetchone()
+        if head is None or head[0] is None:
+            return None
+        rows = connection.execute("SELECT figure FROM figures WHERE job = ?", (job,))
+        return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
+
+
+def indexed_statuses(root: Path, job: str) -> list[SubsystemStatus]:
+    """Return the statuses of one job in the same way."""
+    with _reading(root) as connection:
+        rows = connection.execute(
+            "SELECT status FROM statuses WHERE job = ? ORDER BY subsystem", (job,)
+        )
+        return [SubsystemStatus.model_validate_json(status) for (status,) in rows]
+
+
 def is_stale(root: Path) -> bool:
     """Return whether the index in a results directory lacks a document, or has one that is gone.
 

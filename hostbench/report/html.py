@@ -26,6 +26,8 @@ from hostbench.report.content import (
 from hostbench.report.plaintext import one_line
 
 _HERE = Path(__file__).parent
+# The console has the same colours.
+THEME, _LAYOUT = _HERE / "theme.css", _HERE / "page.css"
 
 # The meaning of a chart's signs: (class of the sign, words).
 _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
@@ -84,7 +86,7 @@ def html(report: Report) -> str:
         "drawings": _drawings,
         "keys": _keys,
         "columns": _column_classes,
-        "css": Markup((_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704
+        "css": Markup(THEME.read_text(encoding="utf-8") + _LAYOUT.read_text(encoding="utf-8")),  # noqa: S704
     }
     return environment.get_template("page.html.j2").render(report=report)
 

@@ -1,0 +1,159 @@
+// What the console does beside htmx: the live page of a job. Without it every page works, too.
+"use strict";
+
+(() => {
+  const live = document.getElementById("live");
+  if (!live || !window.EventSource) {
+    return;
+  }
+  // While a trial runs, cases that end have the page fetched anew this rarely: each time costs the
+  // host that may be measuring some milliseconds.
+  const RARELY_MS = 10000;
+  const SAMPLES_MOST = 600;
+  const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+  const SMALL = [[1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+  const SHORT = { "operation/s": "op/s", operation: "op", "byte/s": "B/s", byte: "B" };
+
+  // As hostbench/base/units.py writes figures.
+  function human(value, unit) {
+    if (value === null || value === undefined) {
+      return "–";
+    }
+    if (unit === "1" || value === 0) {
+      return `${+value.toPrecision(4)}`;
+    }
+    const prefixes = unit === "s" ? PREFIXES.concat(SMALL) : PREFIXES;
+    const found = prefixes.find(([factor]) => Math.abs(value) >= factor) || prefixes.at(-1);
+    return `${(value / found[0]).toPrecision(4)} ${found[1]}${SHORT[unit] || unit}`;
+  }
+
+  const data = [[], [], []];
+  let unit = "1";
+  let charts = null;
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  }
+
+  function chart(id, height, values, limits, paths) {
+    const element = document.getElementById(id);
+    const axis = { stroke: colour("quiet"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid") } };
+    return new uPlot(
+      {
+        width: element.clientWidth,
+        height,
+        cursor: { sync: { key: "live" }, drag: { x: false, y: false } },
+        legend: { show: false },
+        scales: { y: { range: limits } },
+        axes: [axis, { ...axis, size: 84, values: (_, ticks) => ticks.map(values) }],
+        series: [{}, { stroke: colour("bar"), width: 2, spanGaps: false, ...paths }],
+      },
+      [[], []],
+      element,
+    );
+  }
+
+  function begin() {
+    charts = [
+      chart("chart-figure", 220, (tick) => human(tick, unit), (_, low, high) => [0, high > 0 ? high * 1.1 : 1], {
+        points: { size: 5, fill: colour("bar") },
+      }),
+      chart("chart-disturbed", 110, (tick) => `${Math.round(tick * 100)} %`, () => [0, 1], {
+        stroke: colour("warn"),
+        fill: colour("warn"),
+        paths: uPlot.paths.bars({ size: [0.6, 24] }),
+        points: { show: false },
+      }),
+    ];
+  }
+
+  function draw() {
+    if (!window.uPlot || data[0].length === 0) {
+      return;
+    }
+    if (!charts) {
+      begin();
+    }
+    charts[0].setData([data[0], data[1]]);
+    charts[1].setData([data[0], data[2]]);
+  }
+
+  function restart() {
+    for (const one of charts || []) {
+      one.destroy();
+    }
+    charts = null;
+    draw();
+  }
+
+  function text(id, value) {
+    const element = document.getElementById(id);
+    if (element && element.textContent !== value) {
+      element.textContent = value;
+    }
+  }
+
+  function take(batch) {
+    if (batch.unit !== unit) {
+      // Another quantity: its samples do not belong on the same axis.
+      data.forEach((column) => column.splice(0));
+      unit = batch.unit;
+    }
+    for (const point of batch.points) {
+      if (data[0].length && point[0] <= data[0].at(-1)) {
+        continue;
+      }
+      point.forEach((value, column) => data[column].push(value));
+    }
+    data.forEach((column) => column.splice(0, column.length - SAMPLES_MOST));
+    if (batch.points.length) {
+      text("case", batch.trial ? `${batch.title}, trial ${batch.trial}` : batch.title);
+      text("figure", human(batch.points.at(-1)[1], unit));
+    }
+    draw();
+  }
+
+  let fetched = 0;
+  let planned = 0;
+
+  function fetchAnew() {
+    planned = 0;
+    fetched = Date.now();
+    htmx.trigger("#status", "anew");
+  }
+
+  function changed(news) {
+    if (news.over) {
+      source.close();
+      location.reload();
+      return;
+    }
+    const wait = news.soon ? 0 : Math.max(0, fetched + RARELY_MS - Date.now());
+    if (planned && news.soon) {
+      clearTimeout(planned);
+      planned = 0;
+    }
+    planned = planned || setTimeout(fetchAnew, wait);
+  }
+
+  const source = new EventSource(`/ui/jobs/${encodeURIComponent(live.dataset.job)}/live`);
+  source.addEventListener("samples", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("trial", (event) => {
+    const trial = JSON.parse(event.data);
+    text("newest", trial.text);
+    text("trials", `${trial.done} of ${trial.least} trials`);
+    const bar = document.getElementById("progress");
+    if (bar) {
+      bar.max = Math.max(1, trial.least);
+      bar.value = trial.done;
+    }
+  });
+  source.addEventListener("changed", (event) => changed(JSON.parse(event.data)));
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restart);
+  addEventListener("resize", () => {
+    for (const one of charts || []) {
+      one.setSize({ width: one.root.parentElement.clientWidth, height: one.height });
+    }
+  });
+})();
