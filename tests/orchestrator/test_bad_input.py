@@ -223,6 +223,7 @@ CALLS = [
     ("GET", "/suites"),
     ("GET", "/suites/quick"),
     ("GET", "/workloads"),
+    ("POST", "/console/links"),
     ("GET", "/points/rejected"),
     ("DELETE", "/points/rejected"),
     ("GET", "/metrics"),
