@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.responses import HTMLResponse
 
 import hostbench
-from hostbench.base.units import binary_bytes, duration, human, percent, plural
+from hostbench.base.units import duration, human, percent, plural
 from hostbench.model.jobs import Health, PartHealth
 from hostbench.report.plaintext import one_line
 from orchestrator.api.common import as_json
@@ -32,6 +32,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 TWIN = ".json"
 # As long as this, the state of the stack is shown as it was.
 HEALTH_S = 2.0
+DAY_S = 86400
 # What is wrong with the stack, in words of a page; the check has the details.
 _AWAY = {
     "redis": "Redis is away. Nothing can be submitted, and jobs that run go on; results that are "
@@ -146,7 +147,7 @@ def environment() -> jinja2.Environment:
     )
     made.filters |= {
         "ago": ago,
-        "binary_bytes": binary_bytes,
+        "clock": clock,
         "duration": duration,
         "human": human,
         "moment": moment,
@@ -169,10 +170,18 @@ def _printable(value: object) -> object:
 
 
 def ago(unix_s: float | None) -> str:
-    """Return a text such as `12 s ago`."""
-    return "–" if unix_s is None else f"{duration(max(0.0, time.time() - unix_s))} ago"
+    """Return a text such as `12 s ago` or `9 days ago`."""
+    if unix_s is None:
+        return "–"
+    seconds = max(0.0, time.time() - unix_s)
+    return f"{duration(seconds) if seconds < 2 * DAY_S else f'{seconds // DAY_S:.0f} days'} ago"
 
 
 def moment(unix_s: float | None) -> str:
     """Return a time such as `2026-11-20 20:17:44 UTC`."""
     return "–" if unix_s is None else f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def clock(unix_s: float) -> str:
+    """Return the time of a day, such as `20:17:44`."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%H:%M:%S}"
