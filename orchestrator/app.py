@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
-from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from redis.exceptions import OutOfMemoryError, RedisError
 from starlette.concurrency import run_in_threadpool
 
@@ -19,6 +18,7 @@ from hostbench.web.keys import Caller, KeyRing, NamedKeys, OwnKey, Role, require
 from hostbench.web.problem import Problem, install_problem_handlers
 from orchestrator.api import decisions, events, hosts, jobs, links, results, state, suites
 from orchestrator.console.app import create_console
+from orchestrator.console.help_pages import REFERENCE
 from orchestrator.console.visitor import HOME
 from orchestrator.core import Orchestrator
 from orchestrator.settings import Settings
@@ -94,7 +94,7 @@ def _add_console(app: FastAPI, ring: KeyRing) -> None:
     async def home() -> RedirectResponse:
         return RedirectResponse(HOME, 303)
 
-    app.mount("/ui", create_console(app.state.core, ring))
+    app.mount("/ui", create_console(app.state.core, ring, lambda: app.openapi()))
 
 
 def _describe(app: FastAPI, ring: KeyRing) -> None:
@@ -105,9 +105,10 @@ def _describe(app: FastAPI, ring: KeyRing) -> None:
     def document() -> dict[str, Any]:
         return app.openapi()
 
-    @app.get("/docs", dependencies=keyed, include_in_schema=False)
-    async def page() -> HTMLResponse:
-        return get_swagger_ui_html(openapi_url="/openapi.json", title=app.title)
+    # The page that FastAPI makes loads its scripts from another site.
+    @app.get("/docs", include_in_schema=False)
+    async def page() -> RedirectResponse:
+        return RedirectResponse(REFERENCE, 303)
 
 
 @contextlib.asynccontextmanager

@@ -1,5 +1,8 @@
 """The console's application, which the orchestrator mounts below /ui/."""
 
+from collections.abc import Callable
+from typing import Any
+
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from redis.exceptions import OutOfMemoryError, RedisError
@@ -9,7 +12,7 @@ from starlette.responses import RedirectResponse
 from hostbench.base.errors import HostbenchError
 from hostbench.web.keys import KeyRing
 from hostbench.web.problem import Problem, as_problem
-from orchestrator.console import hosts, job, login, new
+from orchestrator.console import compare, help_pages, history, hosts, job, login, new, results
 from orchestrator.console.headers import Headers
 from orchestrator.console.live import Feeds
 from orchestrator.console.shell import StackHealth, View, environment, rendered, wants_json
@@ -41,17 +44,21 @@ class ErrorView(View):
     detail: str
 
 
-def create_console(core: Orchestrator, ring: KeyRing) -> FastAPI:
-    """Return the application for the pages of an orchestrator. `ring`: the keys of its users."""
+def create_console(
+    core: Orchestrator, ring: KeyRing, schema: Callable[[], dict[str, Any]]
+) -> FastAPI:
+    """Return the application for the pages of an orchestrator. `ring`: the keys of its users;
+    `schema`: returns the OpenAPI schema of its calls."""
     app = FastAPI(title="hostbench console", openapi_url=None, docs_url=None, redoc_url=None)
     app.state.core = core
     app.state.ring = ring
+    app.state.schema = schema
     app.state.health = StackHealth(core)
     app.state.feeds = Feeds(core)
     app.state.templates = environment()
     app.add_middleware(Headers)
     app.mount("/static", Files())
-    for module in (login, hosts, new, job):
+    for module in (login, hosts, new, job, results, compare, history, help_pages):
         app.include_router(module.router)
     app.add_api_route("/", _home, methods=["GET"])
     for kind in (Problem, HostbenchError, RequestValidationError, HTTPException):

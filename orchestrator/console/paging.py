@@ -21,14 +21,19 @@ class Pages(BaseModel):
 def paged(items: Sequence[Item], page: int, size: int) -> tuple[Sequence[Item], Pages]:
     """Return the items of one page, counted from 1, and where it is. Beyond the last page, it is
     the last one."""
-    pages = max(1, -(-len(items) // size))
+    pages = where(len(items), page, size)
+    return items[max(0, pages.first - 1) : pages.last], pages
+
+
+def where(count: int, page: int, size: int) -> Pages:
+    """Return where a page is in a list of `count` items."""
+    pages = max(1, -(-count // size))
     page = min(page, pages)
     start = (page - 1) * size
-    shown = items[start : start + size]
-    return shown, Pages(
+    return Pages(
         page=page,
         pages=pages,
-        first=start + 1 if shown else 0,
-        last=start + len(shown),
-        items=len(items),
+        first=start + 1 if start < count else 0,
+        last=min(start + size, count),
+        items=count,
     )

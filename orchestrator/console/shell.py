@@ -21,10 +21,12 @@ from starlette.responses import HTMLResponse
 import hostbench
 from hostbench.base.units import duration, human, percent, plural
 from hostbench.model.jobs import Health, PartHealth
+from hostbench.report.html import BLOCKS, add_blocks
 from hostbench.report.plaintext import one_line
 from orchestrator.api.common import as_json
 from orchestrator.console import static_files
 from orchestrator.console.visitor import LoggedIn, Visitor
+from orchestrator.console.words import explained, mark
 from orchestrator.core import Orchestrator
 from orchestrator.observe import health
 
@@ -52,7 +54,14 @@ class Section:
 
 
 # A further page that the navigation leads to is added here.
-NAVIGATION = (Section("/ui/hosts", "Hosts"), Section("/ui/new", "New measurement"))
+NAVIGATION = (
+    Section("/ui/hosts", "Hosts"),
+    Section("/ui/new", "New measurement"),
+    Section("/ui/results", "Results"),
+    Section("/ui/compare", "Compare"),
+    Section("/ui/history", "History"),
+    Section("/ui/help", "Help"),
+)
 
 
 class View(BaseModel):
@@ -138,13 +147,15 @@ def wants_json(request: Request) -> bool:
 def environment() -> jinja2.Environment:
     """Return the templates. Every text is escaped: names, labels and reasons cannot be trusted."""
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        # Also what the pages of the command line are made of.
+        loader=jinja2.FileSystemLoader([TEMPLATES, BLOCKS.parent]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         finalize=_printable,
     )
+    add_blocks(made, mark=mark, job_address="/ui/jobs/")
     made.filters |= {
         "ago": ago,
         "clock": clock,
@@ -155,6 +166,7 @@ def environment() -> jinja2.Environment:
         "plural": plural,
     }
     made.globals |= {
+        "explained": explained,
         "navigation": NAVIGATION,
         "static": static_files.address,
         "version": hostbench.__version__,

@@ -9,17 +9,18 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from hostbench.report.html import THEME
+from hostbench.report.html import BLOCKS, THEME
 
 DIRECTORY = Path(__file__).with_name("static")
 PATH = "/ui/static"
+_OF_REPORTS = {path.name: path for path in (THEME, BLOCKS)}
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
 @functools.cache
 def address(name: str) -> str:
-    """Return the address of a file: of static/, or the theme of the report."""
-    path = THEME if name == THEME.name else DIRECTORY / name
+    """Return the address of a file: of static/, or a style sheet of the report."""
+    path = _OF_REPORTS.get(name, DIRECTORY / name)
     return f"{PATH}/{name}?v={hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
 
@@ -31,9 +32,8 @@ class Files(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return a file. Raise HTTPException when there is none."""
-        if path == THEME.name:
-            status = THEME.stat()
-            answer = self.file_response(THEME, status, scope)
+        if (shared := _OF_REPORTS.get(path)) is not None:
+            answer = self.file_response(shared, shared.stat(), scope)
         else:
             answer = await super().get_response(path, scope)
         if b"v=" in scope["query_string"]:

@@ -1,5 +1,73 @@
-// What the console does beside htmx: the live page of a job. Without it every page works, too.
+// What the console does beside htmx: words that explain themselves, and the live page of a job.
+// Without it every page works, too.
 "use strict";
+
+// A word shows its meaning when it is pressed, also without scripts; here also when it is pointed at
+// or has the focus, and beside it.
+(() => {
+  const GAP_PX = 6;
+  const WAIT_MS = 250;
+  let shown = null;
+  let waits = 0;
+
+  function place(word, meaning) {
+    const at = word.getBoundingClientRect();
+    meaning.classList.add("placed");
+    const box = meaning.getBoundingClientRect();
+    const below = at.bottom + GAP_PX + box.height <= innerHeight || at.top < box.height + GAP_PX;
+    meaning.style.top = `${below ? at.bottom + GAP_PX : at.top - GAP_PX - box.height}px`;
+    meaning.style.left = `${Math.max(8, Math.min(at.left, innerWidth - box.width - 8))}px`;
+  }
+
+  function show(word) {
+    const meaning = word.popoverTargetElement;
+    if (meaning && !meaning.matches(":popover-open")) {
+      meaning.showPopover();
+      place(word, meaning);
+      shown = meaning;
+    }
+  }
+
+  function hide() {
+    clearTimeout(waits);
+    if (shown && shown.matches(":popover-open")) {
+      shown.hidePopover();
+    }
+    shown = null;
+  }
+
+  if (!("popover" in HTMLElement.prototype)) {
+    return;
+  }
+  document.addEventListener("pointerover", (event) => {
+    const word = event.target.closest("button.word");
+    clearTimeout(waits);
+    if (word && event.pointerType === "mouse") {
+      waits = setTimeout(show, WAIT_MS, word);
+    } else if (shown && !event.target.closest(".meaning")) {
+      waits = setTimeout(hide, WAIT_MS);
+    }
+  });
+  document.addEventListener("focusin", (event) => {
+    if (event.target.matches("button.word:focus-visible")) {
+      show(event.target);
+    } else if (!event.target.closest(".meaning")) {
+      hide();
+    }
+  });
+  // Pressed: it stays, instead of being closed by the press that followed the pointing.
+  document.addEventListener("click", (event) => {
+    const word = event.target.closest("button.word");
+    if (word && word.popoverTargetElement) {
+      event.preventDefault();
+      clearTimeout(waits);
+      if (!word.popoverTargetElement.matches(":popover-open")) {
+        show(word);
+      }
+    }
+  });
+  addEventListener("scroll", hide, { passive: true });
+})();
 
 (() => {
   const live = document.getElementById("live");
