@@ -267,7 +267,8 @@ def is_stale(root: Path) -> bool:
 
 @contextlib.contextmanager
 def reading(root: Path) -> Iterator[sqlite3.Connection]:
-    """Yield the index in a results directory as it is. Raise sqlite3.Error if there is none of this layout."""
+    """Yield the index in a results directory as it is. Raise sqlite3.Error if there is none of this
+    layout."""
     address = f"{(root / INDEX).absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(address, uri=True, timeout=READ_S)) as connection:
         (layout,) = connection.execute("PRAGMA user_version").fetchone()

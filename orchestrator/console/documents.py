@@ -35,9 +35,11 @@ class Document:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a word means, as the docs have it, and where they say more."""
+    """What a word means, as the docs have it, and where they say more. `kind`: what it is a word
+    for."""
 
     word: str
+    kind: str
     body: Markup
     address: str
 
@@ -79,7 +81,7 @@ def _document(name: str) -> Document:
         name=name,
         title=titles[0][2] if titles else name,
         lead=next(leads, ""),
-        body=_html(tokens[skipped:]),
+        body=_html(tokens[skipped:], ""),
         headings=tuple((anchor, title) for tag, anchor, title in titles if tag == "h2"),
     )
 
@@ -93,9 +95,10 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": True}, renderer_cls=_Renderer).enable("table")
 
 
-def _html(tokens: Sequence[Token]) -> Markup:
+def _html(tokens: Sequence[Token], page: str) -> Markup:
+    """Return tokens as HTML. `page`: the address before anchors in the same page."""
     markdown = _markdown()
-    return Markup(markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704
+    return Markup(markdown.renderer.render(tokens, markdown.options, {"page": page}))  # noqa: S704
 
 
 class _Renderer(RendererHTML):
@@ -132,7 +135,7 @@ class _Renderer(RendererHTML):
         if token.type == "th_open":
             token.attrs["scope"] = "col"
         if token.type == "link_open":
-            address = _address(str(token.attrs.get("href", "")))
+            address = _address(str(token.attrs.get("href", "")), env.get("page", ""))
             if address is None:
                 # What is not here: a file of the source.
                 return f'<span class="quiet" title="{escape(token.attrs["href"])}">'
@@ -155,9 +158,11 @@ def _opening(tokens: Sequence[Token], number: int) -> str | None:
     return "a" if opened.meta.get("closes") else None
 
 
-def _address(target: str) -> str | None:
+def _address(target: str, page: str) -> str | None:
     """Return where a link of a page leads in the console; None: nowhere."""
-    if target.startswith(("#", "https://", "http://")):
+    if target.startswith("#"):
+        return page + target
+    if target.startswith(("https://", "http://")):
         return target
     file, _, anchor = target.partition("#")
     name = file.removesuffix(".md")
@@ -185,30 +190,34 @@ def _plain(token: Token) -> str:
 
 # ---- words ----
 
-# Which tables explain words: the page and the titles of the first two columns.
+# Which tables explain words: by the page and the titles of the first two columns, what the words
+# are for.
 _TABLES = {
-    ("measurement", "verdict", "when"),
-    ("measurement", "condition", "its share"),
-    ("comparing", "word", "meaning"),
-    ("api", "state", "meaning"),
+    ("measurement", "in a result", "what it says"): "in a result",
+    ("measurement", "verdict", "when"): "verdict of a case",
+    ("measurement", "condition", "its share"): "condition of the host",
+    ("comparing", "word", "meaning"): "word for a change",
+    ("comparing", "word for a host", "meaning"): "word for a host",
+    ("api", "state", "meaning"): "state of a job",
 }
 
 
 @functools.cache
-def meanings() -> Mapping[str, Meaning]:
-    """Return what the docs' tables say of verdicts, conditions, changes, hosts and states."""
-    found: dict[str, Meaning] = {}
-    for name in sorted({table[0] for table in _TABLES}):
+def meanings() -> Mapping[str, tuple[Meaning, ...]]:
+    """Return what the docs' tables say of verdicts, conditions, changes, hosts and states. A word
+    may be of several kinds."""
+    found: dict[str, tuple[Meaning, ...]] = {}
+    for name in dict.fromkeys(table[0] for table in _TABLES):
         if document(name) is not None:
-            for word, meaning in _words(name):
-                found.setdefault(word, meaning)
+            for one in _words(name):
+                found[one.word] = (*found.get(one.word, ()), one)
     return found
 
 
-def _words(name: str) -> Iterator[tuple[str, Meaning]]:
-    tokens, anchor = _tokens(name), ""
+def _words(name: str) -> Iterator[Meaning]:
+    tokens, anchor, page = _tokens(name), "", f"{ADDRESS}/{name}"
     _name_headings(tokens)
-    columns: list[str] = []
+    columns: tuple[str, ...] = ()
     cells: list[Token] = []
     for number, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -218,7 +227,7 @@ def _words(name: str) -> Iterator[tuple[str, Meaning]]:
         elif token.type in ("th_open", "td_open"):
             cells.append(tokens[number + 1])
         elif token.type == "tr_close" and tokens[number + 1].type == "thead_close":
-            columns = [_plain(cell) for cell in cells]
-        elif token.type == "tr_close" and (name, *columns[:2]) in _TABLES:
+            columns = tuple(_plain(cell) for cell in cells)
+        elif token.type == "tr_close" and (kind := _TABLES.get((name, *columns[:2]))):
             for word in _plain(cells[0]).split(", "):
-                yield word, Meaning(word, _html([cells[1]]), f"{ADDRESS}/{name}#{anchor}")
+                yield Meaning(word, kind, _html([cells[1]], page), f"{page}#{anchor}")

@@ -26,7 +26,7 @@ from hostbench.report.plaintext import one_line
 from orchestrator.api.common import as_json
 from orchestrator.console import static_files
 from orchestrator.console.visitor import LoggedIn, Visitor
-from orchestrator.console.words import explained, mark
+from orchestrator.console.words import explained, mark, term
 from orchestrator.core import Orchestrator
 from orchestrator.observe import health
 
@@ -167,6 +167,7 @@ def environment() -> jinja2.Environment:
     }
     made.globals |= {
         "explained": explained,
+        "term": term,
         "navigation": NAVIGATION,
         "static": static_files.address,
         "version": hostbench.__version__,

@@ -21,7 +21,16 @@ def mark(word: str, text: str = "") -> Markup:
     ).format(slug(word), shown)
 
 
-def explained(page: str) -> list[tuple[str, Meaning]]:
+def term(word: str, text: str) -> Markup:
+    """Return the title of a column or the like, which explains itself in the same way."""
+    if word not in meanings():
+        return Markup("{}").format(text)
+    return Markup(
+        '<button type="button" class="term word" popovertarget="word-{0}">{1}</button>'
+    ).format(slug(word), text)
+
+
+def explained(page: str) -> list[tuple[str, tuple[Meaning, ...]]]:
     """Return the words that a page's content has, with what they mean; all of them for a page of
     which parts come anew."""
     changes = "hx-get=" in page
