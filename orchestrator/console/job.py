@@ -130,8 +130,8 @@ def found_job(core: Orchestrator, job_id: str) -> tuple[JobView, bool]:
 
 
 async def _feed(request: Request, job: JobView) -> Feed | None:
-    """Return the feed of a job that has events."""
-    if job.started_unix_s is None:
+    """Return the feed of a job that may have events."""
+    if job.state in TERMINAL and job.started_unix_s is None:
         return None
     feed: Feed = await request.app.state.feeds.of(job.id)
     return feed
