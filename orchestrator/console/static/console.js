@@ -151,6 +151,8 @@
     }
   });
   source.addEventListener("changed", (event) => changed(JSON.parse(event.data)));
+  source.addEventListener("open", () => document.getElementById("lost").hidden = true);
+  source.addEventListener("error", () => document.getElementById("lost").hidden = false);
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restart);
   addEventListener("resize", () => {
