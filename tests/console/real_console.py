@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,4 +158,5 @@ def _as_success(answer: httpx.Response) -> httpx.Response:
 
 def hidden(page: str) -> dict[str, str]:
     """The hidden fields of a page's forms."""
-    return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page))
+    found = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page)
+    return {name: html.unescape(value) for name, value in found}
