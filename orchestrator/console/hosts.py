@@ -118,7 +118,7 @@ def hosts(
         card for card in cards if _is_chosen(card, show) and search.lower() in card.name.lower()
     ]
     shown, pages = paged(wanted, page, CARDS)
-    shown = [_with_facts(core, card, registered.get(card.name)) for card in shown]
+    shown = [_with_hardware(core, card, registered.get(card.name)) for card in shown]
     return HostsView(
         chosen=show,
         search=search,
@@ -180,13 +180,12 @@ def _presence(state: HostState | None) -> Presence:
     return "busy" if state.job else "idle"
 
 
-def _with_facts(core: Orchestrator, card: HostCard, state: HostState | None) -> HostCard:
+def _with_hardware(core: Orchestrator, card: HostCard, state: HostState | None) -> HostCard:
     """Return the card with the host's hardware, which is read for those on the page alone."""
     if state is None:
         return card
     try:
-        facts = core.hosts.facts(state)
-        inventory = facts.inventory if facts else core.hosts.last_inventory(state.name)
+        inventory = core.hosts.last_inventory(state.name)
     except RedisError:
         return card
     return card.model_copy(update={"what": None if inventory is None else host_line(inventory)})

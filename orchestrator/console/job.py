@@ -98,7 +98,10 @@ async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1
     under_way = job.state not in TERMINAL
     feed = None if redis_away else await _feed(request, job)
     live = _live(job, feed.state) if feed and under_way else None
-    figures, statuses = ((), ()) if under_way else await run_in_threadpool(_stored, core, job)
+    figures: Sequence[CaseFigure] | None = ()
+    statuses: Sequence[SubsystemStatus] = ()
+    if not under_way:
+        figures, statuses = await run_in_threadpool(_stored, core, job)
     rows = _figure_rows(figures) if figures else _live_rows(feed.state) if feed else []
     shown, pages = paged(rows, page, ROWS)
     return JobPage(
@@ -130,8 +133,8 @@ def found_job(core: Orchestrator, job_id: str) -> tuple[JobView, bool]:
 
 
 async def _feed(request: Request, job: JobView) -> Feed | None:
-    """Return the feed of a job that has events."""
-    if job.started_unix_s is None:
+    """Return the feed of a job that may have events."""
+    if job.state in TERMINAL and job.started_unix_s is None:
         return None
     feed: Feed = await request.app.state.feeds.of(job.id)
     return feed

@@ -217,9 +217,11 @@ class Feed:
                     yield ": ping\n\n"
                     continue
                 if message is None:
-                    return
+                    break
                 yield message
-            yield _sent("changed", {"over": True})
+            # Otherwise the feed ended, or this watcher was too slow: it connects again.
+            if self._ended:
+                yield _sent("changed", {"over": True})
         finally:
             self._listeners.discard(queue)
             self.used_s = time.monotonic()
@@ -339,8 +341,8 @@ class _News:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self._trial: TrialRecord | None = None
-        self._changed = False
-        self._case_ended = False
+        self._soon = False
+        self._later = False
 
     def see(self, event: JobEvent, state: JobState) -> None:
         """Note an event that `state` has taken."""
@@ -348,14 +350,14 @@ class _News:
             self.samples += list(state.samples)[-1:]
         elif isinstance(event, TrialEndedEvent):
             self._trial = event.trial
-        elif isinstance(event, CaseEndedEvent):
-            self._case_ended = True
+        elif isinstance(event, StateEvent | PlanEvent | WaitingEvent):
+            self._soon = True
         elif not isinstance(event, TrialBeginsEvent):
-            self._changed = True
+            self._later = True
 
     def messages(self, state: JobState) -> Iterator[str]:
-        """Yield what to tell: the newest trial, and whether the page should be fetched anew, at
-        once (`soon`) or when it is time to."""
+        """Yield what to tell: the newest trial, and whether the page should be fetched anew, in a
+        moment (`soon`) or when it is time to."""
         if self._trial is not None:
             yield _sent(
                 "trial",
@@ -365,8 +367,8 @@ class _News:
                     "least": state.trials_least,
                 },
             )
-        if self._changed or self._case_ended:
-            yield _sent("changed", {"soon": self._changed})
+        if self._soon or self._later:
+            yield _sent("changed", {"soon": self._soon})
 
 
 class Feeds:

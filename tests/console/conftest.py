@@ -18,6 +18,7 @@ def shared_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console
 def console(shared_console: ConsoleStack) -> Iterator[ConsoleStack]:
     """It, without jobs that have not ended, failed logins or other keys."""
     yield shared_console
+    shared_console.close_browsers()
     shared_console.end_all()
     shared_console.write_keys("ann", "bob")
     with shared_console.redis.client() as client:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,12 +27,14 @@ WATCHED: dict[str, Any] = {
     "params": {"threads": 1, "duration_s": 1.5, "warmup_s": 0, "sample_interval_s": 0.5},
     "trials": 2,
     "idle_policy": "force",
+    "hosts": [HOST],
 }
 SHORT: dict[str, Any] = {
     "workload": "cpu.clock",
     "params": {"threads": 1, "duration_s": 0.05, "warmup_s": 0},
     "trials": 1,
     "idle_policy": "force",
+    "hosts": [HOST],
 }
 # It goes on until somebody cancels it.
 LONG: dict[str, Any] = {
@@ -39,6 +42,7 @@ LONG: dict[str, Any] = {
     "params": {"threads": 1, "duration_s": 600, "warmup_s": 0},
     "trials": 1,
     "idle_policy": "force",
+    "hosts": [HOST],
 }
 
 
@@ -47,6 +51,7 @@ class ConsoleStack:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._browsers: list[Browser] = []
         root.mkdir(parents=True, exist_ok=True)
         self.keys = root / "keys"
         self.write_keys(*KEYS)
@@ -70,6 +75,7 @@ class ConsoleStack:
             with self.orchestrator, self.service:
                 self.orchestrator.wait_for_host(HOST)
                 yield self
+                self.close_browsers()
 
     @property
     def url(self) -> str:
@@ -85,7 +91,14 @@ class ConsoleStack:
 
     def browser(self) -> "Browser":
         """A browser that nobody has logged in with."""
-        return Browser(self.url)
+        one = Browser(self.url)
+        self._browsers.append(one)
+        return one
+
+    def close_browsers(self) -> None:
+        """End the connections of all of them."""
+        while self._browsers:
+            self._browsers.pop().client.close()
 
     def logged_in(self, name: str = "bob") -> "Browser":
         """A browser with the session of one of KEYS."""
@@ -145,4 +158,5 @@ def _as_success(answer: httpx.Response) -> httpx.Response:
 
 def hidden(page: str) -> dict[str, str]:
     """The hidden fields of a page's forms."""
-    return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page))
+    found = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page)
+    return {name: html.unescape(value) for name, value in found}

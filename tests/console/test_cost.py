@@ -54,7 +54,7 @@ def test_five_watchers_of_a_trial_cost_next_to_nothing(console: ConsoleStack) ->
     over.set()
     for thread in threads:
         thread.join(30)
-    print(f"{share:.4f} of a CPU, {batches} samples for each of {WATCHERS}")
+    told = f"{share:.4f} of a CPU, {batches} samples for each of {WATCHERS}"
     # They did get them: five a second.
-    assert batches > WATCHED_S * 2
-    assert share < SHARE_MOST
+    assert batches > WATCHED_S * 2, told
+    assert share < SHARE_MOST, told

@@ -74,8 +74,9 @@
   if (!live || !window.EventSource) {
     return;
   }
-  // While a trial runs, cases that end have the page fetched anew this rarely: each time costs the
-  // host that may be measuring some milliseconds.
+  // How often the page is fetched anew at most: when its state changes, and for cases that end
+  // between trials. Each time costs the host that may be measuring some milliseconds.
+  const SOON_MS = 2000;
   const RARELY_MS = 10000;
   const SAMPLES_MOST = 600;
   const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
@@ -175,6 +176,7 @@
     }
     data.forEach((column) => column.splice(0, column.length - SAMPLES_MOST));
     if (batch.points.length) {
+      live.hidden = false;
       text("case", batch.trial ? `${batch.title}, trial ${batch.trial}` : batch.title);
       text("figure", human(batch.points.at(-1)[1], unit));
     }
@@ -196,7 +198,7 @@
       location.reload();
       return;
     }
-    const wait = news.soon ? 0 : Math.max(0, fetched + RARELY_MS - Date.now());
+    const wait = Math.max(0, fetched + (news.soon ? SOON_MS : RARELY_MS) - Date.now());
     if (planned && news.soon) {
       clearTimeout(planned);
       planned = 0;
@@ -217,6 +219,8 @@
     }
   });
   source.addEventListener("changed", (event) => changed(JSON.parse(event.data)));
+  source.addEventListener("open", () => document.getElementById("lost").hidden = true);
+  source.addEventListener("error", () => document.getElementById("lost").hidden = false);
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restart);
   addEventListener("resize", () => {
