@@ -39,6 +39,7 @@ from grafana.looks import (
     transformation,
 )
 from grafana.tables import (
+    CONSOLE_LINK,
     JOB_LINK,
     REPORT_LINK,
     coloured_text,
@@ -364,7 +365,7 @@ def _jobs() -> table.Panel:
         .override_by_name(
             "submitted", [prop("unit", MOMENT), prop("custom.align", "left"), width(150)]
         )
-        .override_by_name("job", [prop("links", [JOB_LINK, REPORT_LINK]), width(260)])
+        .override_by_name("job", [prop("links", [CONSOLE_LINK, JOB_LINK, REPORT_LINK]), width(260)])
         .override_by_name("host", [*filtered(), *coloured_text(PLAIN), width(150)])
         .override_by_name("state", job_state_cell())
         .override_by_name("cases", [*number("none", 0, 70), *coloured_text(PLAIN)])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hostbench.decisions.index import NEWEST_OF_EACH_CASE, reading
-from hostbench.model.decision import CaseFigure
+from hostbench.model.decision import CaseFigure, JobFigures
 from hostbench.model.result import StoredModel, Verdict
 
 
@@ -94,6 +94,18 @@ def listed_names(root: Path) -> tuple[list[str], list[str]]:
         hosts = connection.execute("SELECT DISTINCT host FROM results ORDER BY host")
         suites = connection.execute("SELECT DISTINCT suite FROM results ORDER BY suite")
         return [name for (name,) in hosts], [name for (name,) in suites]
+
+
+def newest_result(root: Path, host: str) -> JobFigures | None:
+    """Return the newest result of a host, without its figures; None: it has none. Raise
+    sqlite3.Error as `listed_results`."""
+    with reading(root) as connection:
+        row = connection.execute(
+            "SELECT head FROM jobs WHERE job = (SELECT job FROM results WHERE host = ? "
+            "ORDER BY begun DESC, job DESC LIMIT 1)",
+            (host,),
+        ).fetchone()
+        return None if row is None else JobFigures.model_validate_json(row[0])
 
 
 def newest_cases(root: Path, host: str) -> list[str]:

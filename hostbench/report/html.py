@@ -52,7 +52,7 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("dot", "a job, with the interval of its figure where one is known"),
         ("level", "median between changes"),
         ("place", "first job after a change"),
-        ("limit", "theoretical limit"),
+        ("roof", "theoretical limit"),
         ("band", "sound hosts of the model, by the baseline"),
     ),
     HostsChart: (
@@ -162,7 +162,7 @@ def _absent(chart: Chart) -> set[str]:
         absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
     elif isinstance(drawing, HistoryChart):
         absent |= set() if drawing.changes else {"place"}
-        absent |= set() if drawing.limit is not None else {"limit"}
+        absent |= set() if drawing.limit is not None else {"roof"}
         absent |= set() if drawing.expected is not None else {"band"}
     elif isinstance(drawing, HostsChart):
         rows = drawing.rows

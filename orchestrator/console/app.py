@@ -12,7 +12,17 @@ from starlette.responses import RedirectResponse
 from hostbench.base.errors import HostbenchError
 from hostbench.web.keys import KeyRing
 from hostbench.web.problem import Problem, as_problem
-from orchestrator.console import compare, help_pages, history, hosts, job, login, new, results
+from orchestrator.console import (
+    compare,
+    doctor,
+    help_pages,
+    history,
+    hosts,
+    job,
+    login,
+    new,
+    results,
+)
 from orchestrator.console.headers import Headers
 from orchestrator.console.live import Feeds
 from orchestrator.console.shell import StackHealth, View, environment, rendered, wants_json
@@ -58,7 +68,7 @@ def create_console(
     app.state.templates = environment()
     app.add_middleware(Headers)
     app.mount("/static", Files())
-    for module in (login, hosts, new, job, results, compare, history, help_pages):
+    for module in (login, hosts, new, job, results, compare, history, doctor, help_pages):
         app.include_router(module.router)
     app.add_api_route("/", _home, methods=["GET"])
     for kind in (Problem, HostbenchError, RequestValidationError, HTTPException):

@@ -101,6 +101,11 @@ def _html(tokens: Sequence[Token], page: str) -> Markup:
     return Markup(markdown.renderer.render(tokens, markdown.options, {"page": page}))  # noqa: S704
 
 
+def inline(text: str) -> Markup:
+    """Return a text with code in it as HTML."""
+    return Markup(_markdown().renderInline(text))  # noqa: S704
+
+
 class _Renderer(RendererHTML):
     """Writes what the console's policy allows: no styles in a page, and links that lead
     somewhere."""

@@ -108,6 +108,12 @@ class ReferenceView(View):
     title: str = "API reference"
     introduction: str
     chapters: tuple[Chapter, ...]
+
+    @property
+    def lead(self) -> Markup:
+        """The introduction as HTML."""
+        return documents.inline(self.introduction)
+
     schema_names: tuple[str, ...] = Field(default=())
 
 

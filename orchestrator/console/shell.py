@@ -60,6 +60,7 @@ NAVIGATION = (
     Section("/ui/results", "Results"),
     Section("/ui/compare", "Compare"),
     Section("/ui/history", "History"),
+    Section("/ui/doctor", "Doctor"),
     Section("/ui/help", "Help"),
 )
 

@@ -50,11 +50,10 @@ def _scaled(case: CaseResult, factor: float) -> CaseResult:
     def scaled(figure: Figure | None) -> Figure | None:
         if figure is None:
             return None
-        interval = figure.interval.model_copy(
+        interval = figure.interval and figure.interval.model_copy(
             update={"low": figure.interval.low * factor, "high": figure.interval.high * factor}
         )
         return figure.model_copy(update={"value": figure.value * factor, "interval": interval})
 
-    return case.model_copy(
-        update={name: scaled(getattr(case, name)) for name in ("figure", "undisturbed", "delivered")}
-    )
+    names = ("figure", "undisturbed", "delivered")
+    return case.model_copy(update={name: scaled(getattr(case, name)) for name in names})

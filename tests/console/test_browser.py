@@ -5,12 +5,15 @@ import shutil
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from hostbench.decisions.index import FigureIndex
 from tests.console.real_console import HOST, KEYS, LONG, SHORT, WATCHED, ConsoleStack
+from tests.console.stored_series import store_series
 from tests.patience import PATIENCE_S
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -21,6 +24,7 @@ pytestmark = [
     ),
     pytest.mark.exhaustive,
 ]
+SERIES, CASE = "series-1", "cpu.fma fp64 avx2 2 threads"
 WIDTHS = (380, 768, 1280)
 PATIENCE_MS = PATIENCE_S * 1000
 REDUCED = "document.documentElement.scrollWidth"
@@ -125,17 +129,83 @@ def test_without_scripts(chromium: Browser, console: ConsoleStack) -> None:
         assert "Hz" in page.locator("table.cases").inner_text()
 
 
+def series(console: ConsoleStack) -> list[str]:
+    """Results of a host that became slower."""
+    jobs = store_series(console.orchestrator.results, SERIES, [1.0] * 12 + [0.9] * 12)
+    with FigureIndex(console.orchestrator.results) as index:
+        index.refresh()
+    return jobs
+
+
+def test_compare_two_sides_and_reach_a_job_by_its_point(
+    chromium: Browser, console: ConsoleStack
+) -> None:
+    jobs = series(console)
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        page.goto(f"/ui/results?host={SERIES}")
+        for job in (*jobs[4:8], *jobs[-4:]):
+            page.get_by_label(f"Compare {job}").check()
+        page.get_by_role("button", name="Compare").click()
+        page.wait_for_url("**/ui/compare?*")
+        assert "worse" in page.locator(".answer .verdict").inner_text().lower()
+        assert page.locator("svg.wide").is_visible() and not page.locator("svg.narrow").is_visible()
+        # A word says what it means where it stands.
+        word = page.locator("table button.word", has_text="worse").first
+        meaning = page.locator("#word-worse")
+        expect(meaning).to_be_hidden()
+        word.hover()
+        expect(meaning).to_be_visible()
+        expect(meaning).to_contain_text("interval of the ratio leaves out 1")
+        page.mouse.move(2, 2)
+        expect(meaning).to_be_hidden()
+        word.focus()
+        page.keyboard.press("Enter")
+        expect(meaning).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(meaning).to_be_hidden()
+        page.goto(f"/ui/history?host={SERIES}&case={quote(CASE)}")
+        assert "Changed once." in page.locator(".answer").inner_text()
+        page.locator(f'svg.wide a[href="/ui/jobs/{jobs[12]}"]').click()
+        page.wait_for_url(f"**/ui/jobs/{jobs[12]}")
+
+
+def test_words_and_results_without_scripts(chromium: Browser, console: ConsoleStack) -> None:
+    series(console)
+    with Visit(chromium, console, java_script_enabled=False) as visit:
+        page = visit.log_in()
+        page.goto("/ui/results")
+        page.get_by_label("Host").fill(SERIES)
+        page.get_by_role("button", name="Show").click()
+        assert "24 results" in page.locator("#choose").inner_text()
+        word = page.locator("table button.word", has_text="clean").first
+        word.click()
+        expect(page.locator("#word-clean")).to_be_visible()
+
+
 def pages(console: ConsoleStack) -> dict[str, str]:
     """A page of each kind."""
     done, runs = console.orchestrator.submit(**SHORT), console.orchestrator.submit(**LONG)
     console.orchestrator.wait_for(done)
     console.service.wait_for_program()
+    jobs = series(console)
     return {
         "hosts": "/ui/hosts",
         "form": f"/ui/new?workload=cpu.fma&host={HOST}&p.threads=0",
         "plan": f"/ui/new?suite=quick&host={HOST}",
         "ended": f"/ui/jobs/{done}",
         "running": f"/ui/jobs/{runs}",
+        "results": f"/ui/results?host={SERIES}",
+        "case": f"/ui/results?host={SERIES}&case={quote(CASE)}",
+        "comparison": f"/ui/compare?a={','.join(jobs[:6])}&b={','.join(jobs[-6:])}",
+        "sides": "/ui/compare",
+        "history": f"/ui/history?host={SERIES}&case={quote(CASE)}",
+        "headlines": f"/ui/history?host={SERIES}",
+        "doctor": f"/ui/doctor?host={SERIES}",
+        "help": "/ui/help",
+        "document": "/ui/help/measurement",
+        "reference": "/ui/help/api-reference",
+        "schema": "/ui/help/api-reference/JobSpec",
     }
 
 

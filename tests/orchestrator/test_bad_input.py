@@ -228,10 +228,9 @@ CALLS = [
     ("DELETE", "/points/rejected"),
     ("GET", "/metrics"),
     ("GET", "/openapi.json"),
-    ("GET", "/docs"),
 ]
 # Opened in browsers, which ask their user for Basic alone.
-IN_BROWSERS = ("/report", "/openapi.json", "/docs")
+IN_BROWSERS = ("/report", "/openapi.json")
 
 
 @each(
