@@ -352,8 +352,8 @@ def _jobs() -> table.Panel:
             "waits for its turn; waiting: it has its hosts, and waits until they are idle; lost: "
             "its orchestrator ended, and it can be resumed. Why: the reason of the state. Cases: "
             "those that are done, with the lowest share of a limit and the widest spread among "
-            "them. A click on a job opens its samples or its report. Empty: no job was submitted "
-            "in the chosen time."
+            "them. A click on a job opens its page in the console, its samples or its report. "
+            "Empty: no job was submitted in the chosen time."
         )
         .height(9)
         .with_target(Query(f"SELECT {states} {SUBMITTED}", "A", TABLE))

@@ -65,7 +65,7 @@ def create_console(
     app.state.schema = schema
     app.state.health = StackHealth(core)
     app.state.feeds = Feeds(core)
-    app.state.templates = environment()
+    app.state.templates = environment(core.settings.grafana_url)
     app.add_middleware(Headers)
     app.mount("/static", Files())
     for module in (login, hosts, new, job, results, compare, history, doctor, help_pages):

@@ -114,7 +114,9 @@ class _Renderer(RendererHTML):
         """Leave out comments, the only HTML in our pages."""
         return ""
 
-    html_inline = html_block
+    def html_inline(self, *_rest: Any) -> str:
+        """The same within a line."""
+        return ""
 
     def table_open(self, *_rest: Any) -> str:
         """Have a wide table scrolled by itself."""
@@ -135,7 +137,7 @@ class _Renderer(RendererHTML):
     ) -> str:
         """Replace the style of a cell by a class, and links of files by those of pages."""
         token = tokens[number]
-        if token.type in ("th_open", "td_open") and token.attrs.pop("style", None):
+        if token.type in ("th_open", "td_open") and token.attrs.pop("style", ""):
             token.attrs["class"] = "figure"
         if token.type == "th_open":
             token.attrs["scope"] = "col"
@@ -197,7 +199,7 @@ def _plain(token: Token) -> str:
 
 # Which tables explain words: by the page and the titles of the first two columns, what the words
 # are for.
-_TABLES = {
+_TABLES: dict[tuple[str, ...], str] = {
     ("measurement", "in a result", "what it says"): "in a result",
     ("measurement", "verdict", "when"): "verdict of a case",
     ("measurement", "condition", "its share"): "condition of the host",
@@ -232,7 +234,7 @@ def _words(name: str) -> Iterator[Meaning]:
         elif token.type in ("th_open", "td_open"):
             cells.append(tokens[number + 1])
         elif token.type == "tr_close" and tokens[number + 1].type == "thead_close":
-            columns = tuple(_plain(cell) for cell in cells)
-        elif token.type == "tr_close" and (kind := _TABLES.get((name, *columns[:2]))):
+            columns = tuple(_plain(cell) for cell in cells[:2])
+        elif token.type == "tr_close" and (kind := _TABLES.get((name, *columns))):
             for word in _plain(cells[0]).split(", "):
                 yield Meaning(word, kind, _html([cells[1]], page), f"{page}#{anchor}")

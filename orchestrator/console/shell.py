@@ -145,8 +145,9 @@ def wants_json(request: Request) -> bool:
     return request.url.path.endswith(TWIN)
 
 
-def environment() -> jinja2.Environment:
-    """Return the templates. Every text is escaped: names, labels and reasons cannot be trusted."""
+def environment(boards: str | None = None) -> jinja2.Environment:
+    """Return the templates. Every text is escaped: names, labels and reasons cannot be trusted.
+    `boards`: where browsers reach Grafana; None: unknown."""
     made = jinja2.Environment(
         # Also what the pages of the command line are made of.
         loader=jinja2.FileSystemLoader([TEMPLATES, BLOCKS.parent]),
@@ -167,6 +168,7 @@ def environment() -> jinja2.Environment:
         "plural": plural,
     }
     made.globals |= {
+        "boards": boards.rstrip("/") if boards else None,
         "explained": explained,
         "term": term,
         "navigation": NAVIGATION,

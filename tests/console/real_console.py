@@ -17,6 +17,7 @@ from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import ServiceProcess
 
 HOST = "bench-1"
+BOARDS = "http://localhost:3000"
 KEYS = {
     "ann": ("viewer", "the-key-of-ann-who-looks"),
     "bob": ("operator", "the-key-of-bob-who-measures"),
@@ -62,6 +63,7 @@ class ConsoleStack:
             self.redis.url,
             root / "results",
             HOSTBENCH_KEYS_FILE=str(self.keys),
+            HOSTBENCH_GRAFANA_URL=BOARDS,
             **self.influx.settings,
         )
         self.service = ServiceProcess(

@@ -14,11 +14,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from grafana.looks import LIVE
 from hostbench.base.units import human
 from hostbench.decisions.index import INDEX, FigureIndex
 from hostbench.decisions.listing import ResultFilter, listed_results
 from hostbench.results.store import DOCUMENT
-from tests.console.real_console import ConsoleStack
+from tests.console.real_console import BOARDS, ConsoleStack
 from tests.console.stored_series import store_series
 from tests.console.test_pages import ARABIC, EVIL, text_of, twin
 from tests.each import each
@@ -207,6 +208,15 @@ def test_all_headline_cases_of_a_host(stored: Stored) -> None:
 def test_a_history_that_cannot_be_made(stored: Stored, query: str, words: str) -> None:
     page = stored.bob.page(f"/ui/history?{query}")
     assert words in text_of(page) and "<script>alert" not in page
+
+
+# ---- the boards ----
+
+
+def test_an_ended_job_leads_to_its_samples_on_the_boards(stored: Stored) -> None:
+    job = stored.jobs[0]
+    page = html.unescape(stored.bob.page(f"/ui/jobs/{job}"))
+    assert f'href="{BOARDS}/d/{LIVE}?var-job={job}&var-host={HOST}&from=' in page
 
 
 # ---- doctor ----
