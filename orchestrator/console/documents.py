@@ -1,6 +1,7 @@
 """The pages of docs/ as HTML, and what their tables say of words."""
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -209,15 +210,21 @@ _TABLES: dict[tuple[str, ...], str] = {
 }
 
 
+WORKLOAD = "workload"
+_WORKLOADS = "workloads"
+
+
 @functools.cache
 def meanings() -> Mapping[str, tuple[Meaning, ...]]:
-    """Return what the docs' tables say of verdicts, conditions, changes, hosts and states. A word
-    may be of several kinds."""
+    """Return what the docs' tables say of verdicts, conditions, changes, hosts and states, and of
+    each workload with its figure. A word may be of several kinds."""
     found: dict[str, tuple[Meaning, ...]] = {}
     for name in dict.fromkeys(table[0] for table in _TABLES):
         if document(name) is not None:
             for one in _words(name):
                 found[one.word] = (*found.get(one.word, ()), one)
+    if document(_WORKLOADS) is not None:
+        found |= {one.word: (one,) for one in _workloads()}
     return found
 
 
@@ -237,4 +244,35 @@ def _words(name: str) -> Iterator[Meaning]:
             columns = tuple(_plain(cell) for cell in cells[:2])
         elif token.type == "tr_close" and (kind := _TABLES.get((name, *columns))):
             for word in _plain(cells[0]).split(", "):
-                yield Meaning(word, kind, _html([cells[1]], page), f"{page}#{anchor}")
+                yield Meaning(word, kind, _clause([cells[1]], page), f"{page}#{anchor}")
+
+
+def _workloads() -> Iterator[Meaning]:
+    """Yield each workload: its first paragraph, and the metric in bold."""
+    tokens, page = _tokens(_WORKLOADS), f"{ADDRESS}/{_WORKLOADS}"
+    _name_headings(tokens)
+    starts = [
+        number
+        for number, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag == "h3"
+    ]
+    for start, end in itertools.pairwise([*starts, len(tokens)]):
+        about = next(one for one in tokens[start + 3 : end] if one.type == "inline")
+        body = _clause([about], page)
+        for number in range(start, end):
+            cells = tokens[number].children or ()
+            if (
+                tokens[number - 1].type == "td_open"
+                and cells[:1]
+                and cells[0].type == "strong_open"
+            ):
+                name, meaning = _html([tokens[number]], page), tokens[number + 9]
+                body += Markup(". Its figure, {}: {}").format(name, _clause([meaning], page))
+                break
+        anchor = tokens[start].attrs["id"]
+        yield Meaning(_plain(tokens[start + 1]), WORKLOAD, body, f"{page}#{anchor}")
+
+
+def _clause(tokens: Sequence[Token], page: str) -> Markup:
+    """Return a sentence as HTML without its full stop."""
+    return _html(tokens, page).rstrip(".")

@@ -17,6 +17,7 @@ from hostbench.page.history import history_report
 from hostbench.report.content import Report
 from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
+from orchestrator.console.documents import Meaning, meanings
 from orchestrator.console.results import NAMES_MOST
 from orchestrator.console.shell import View, add_page
 from orchestrator.core import Orchestrator
@@ -51,6 +52,11 @@ class HistoryView(View):
     def report(self) -> Report | None:
         """It as the page of `hostbench history --html`."""
         return None if self.one is None else history_report(self.one, self.reference)
+
+    @property
+    def about(self) -> tuple[Meaning, ...]:
+        """What the docs say of the case's workload."""
+        return () if self.one is None else meanings().get(self.one.title.partition(" ")[0], ())
 
     @property
     def headlines(self) -> list[str]:

@@ -2,12 +2,12 @@
 
 from markupsafe import Markup
 
-from orchestrator.console.documents import Meaning, meanings
+from orchestrator.console.documents import WORKLOAD, Meaning, meanings
 
 
 def slug(word: str) -> str:
     """Return a word as a part of ids and of classes."""
-    return word.lower().replace(" ", "-")
+    return word.lower().replace(" ", "-").replace(".", "-")
 
 
 def mark(word: str, text: str = "") -> Markup:
@@ -37,5 +37,5 @@ def explained(page: str) -> list[tuple[str, tuple[Meaning, ...]]]:
     return [
         (f"word-{slug(word)}", meaning)
         for word, meaning in meanings().items()
-        if changes or f'popovertarget="word-{slug(word)}"' in page
+        if (changes and meaning[0].kind != WORKLOAD) or f'popovertarget="word-{slug(word)}"' in page
     ]

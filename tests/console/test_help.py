@@ -24,6 +24,8 @@ def test_the_docs_explain_each_word_that_the_console_marks() -> None:
     }
     known = {(one.kind, word) for word, several in meanings().items() for one in several}
     assert {(kind, str(word)) for kind, all_of in words.items() for word in all_of} <= known
+    assert "clock_hertz" in meanings()["cpu.clock"][0].body
+    assert {f"cpu.{name}" for name in ("fma", "clock")} <= meanings().keys()
     for word in ("figure", "interval", "undisturbed", "delivered", "verdict", "condition"):
         assert word in meanings()
 
