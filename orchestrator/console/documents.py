@@ -260,14 +260,10 @@ def _workloads() -> Iterator[Meaning]:
         about = next(one for one in tokens[start + 3 : end] if one.type == "inline")
         body = _clause([about], page)
         for number in range(start, end):
-            cells = tokens[number].children or ()
-            if (
-                tokens[number - 1].type == "td_open"
-                and cells[:1]
-                and cells[0].type == "strong_open"
-            ):
-                name, meaning = _html([tokens[number]], page), tokens[number + 9]
-                body += Markup(". Its figure, {}: {}").format(name, _clause([meaning], page))
+            if any(one.type == "strong_open" for one in tokens[number].children or ()):
+                # The first cell of four; between two of them are an end and a beginning.
+                name, meaning = _html([tokens[number]], page), _clause([tokens[number + 9]], page)
+                body += Markup(". Its figure, {}: {}").format(name, meaning)
                 break
         anchor = tokens[start].attrs["id"]
         yield Meaning(_plain(tokens[start + 1]), WORKLOAD, body, f"{page}#{anchor}")
