@@ -258,6 +258,7 @@ def test_samples_come_while_it_runs(console: ConsoleStack) -> None:
     job = console.orchestrator.submit(**{**LONG, "params": params})
     console.service.wait_for_program()
     points: list[list[float]] = []
+    batch: dict[str, Any] = {}
     with bob.client.stream("GET", f"/ui/jobs/{job}/live") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         for line in answer.iter_lines():
