@@ -203,7 +203,7 @@ def test_forms_of_other_sites_do_nothing(console: ConsoleStack) -> None:
     job = console.orchestrator.submit(**LONG)
     path, csrf = f"/ui/jobs/{job}/cancel", bob.csrf
     another = console.logged_in("bob")
-    for fields in ({}, {"csrf": ""}, {"csrf": "x"}, {"csrf": another.csrf}):
+    for fields in ({"other": ""}, {"csrf": ""}, {"csrf": "x"}, {"csrf": another.csrf}):
         refused = bob.send(path, fields)
         assert refused.status_code == 403 and "stale_form" in refused.text
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
