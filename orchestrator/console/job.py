@@ -16,7 +16,7 @@ from hostbench.decisions.index import indexed_figures, indexed_statuses
 from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.decision import CaseFigure, SubsystemStatus
 from hostbench.model.jobs import TERMINAL, JobView, StackState
-from hostbench.model.result import OWN_TOOL, Verdict
+from hostbench.model.result import OWN_TOOL, TrialRecord, Verdict
 from hostbench.plan.words import waiting_sentence
 from hostbench.results.ids import is_job_id
 from hostbench.web.problem import Problem
@@ -156,7 +156,7 @@ def _live(job: JobView, state: JobState) -> LiveView:
         trials=state.trials_least,
         trials_done=state.trials_done,
         left=_left(job, state),
-        current=state.title(current.case) if current and measures else None,
+        current=progress.current if progress and measures else None,
         newest=state.trial_text(state.newest) if state.newest else None,
         unit=metric.unit if metric else "1",
         samples=tuple(state.samples)[-SAMPLES_SHOWN:],
@@ -203,7 +203,7 @@ def _live_rows(state: JobState) -> list[CaseRow]:
                 trials=len(trials),
                 figure=human(measured[-1].value, metric.unit) if measured and metric else None,
                 of_limit=measured[-1].efficiency if measured else None,
-                note=case.skip or _reasons(trials[-1].reasons if trials else ()),
+                note=case.skip or _note(trials),
             )
         )
     return rows
@@ -219,8 +219,11 @@ def _row_state(state: JobState, case: str, verdict: Verdict | None) -> str:
     return "measuring" if is_now else "begun" if state.own_trials(case) else "to do"
 
 
-def _reasons(reasons: Sequence[object]) -> str | None:
-    return "; ".join(getattr(one, "text", "") for one in reasons) or None
+def _note(trials: Sequence[TrialRecord]) -> str | None:
+    """Return why the last trial of a case is not clean."""
+    if not trials or trials[-1].verdict is Verdict.CLEAN:
+        return None
+    return "; ".join(reason.text for reason in trials[-1].reasons) or None
 
 
 def _stored(
@@ -246,7 +249,7 @@ def _figure_rows(figures: Sequence[CaseFigure]) -> list[CaseRow]:
         if one.headline is not None and one.limit:
             share = one.headline / one.limit
             share = 1 / share if one.direction == "lower" and share else share
-        note = one.why_not or (f"{one.culprit} took part of it" if one.culprit else None)
+        note = one.why_not or (f"{one.culprit} took part of the host" if one.culprit else None)
         state = one.verdict or "unfinished"
         rows.append(CaseRow(title=one.title, state=state, figure=figure, of_limit=share, note=note))
     return rows

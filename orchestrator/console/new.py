@@ -263,13 +263,19 @@ def _param_field(param: Param, value: str) -> Field:
     unit = f" {param.unit}" if param.unit and param.unit != "1" else ""
     return Field(
         name=param.name,
-        title=param_title(param),
+        title=_title(param),
         help=param.help,
         allowed=allowed(param),
         default="not set" if param.default is None else f"{param.default}{unit}",
         value=value,
         choices=choices,
     )
+
+
+def _title(param: Param) -> str:
+    """Return the name of a parameter in words, without its unit: `sample interval`."""
+    words = param_title(param).replace("cpus", "CPUs")
+    return words.removesuffix(f" {param.unit}") if param.unit else words
 
 
 def _spec(given: Mapping[str, str]) -> JobSpec:
