@@ -153,6 +153,10 @@ def test_from_the_form_to_the_report_without_scripts(console: ConsoleStack) -> N
     view = twin(console, f"{path}.json")
     assert view["job"]["state"] == "succeeded" and view["has_result"] and not view["under_way"]
     (row,) = view["rows"]
+    # The same once more, by a form and by a command.
+    assert bob.get(view["again"]).text.count("Start the measurement") == 1
+    assert twin(console, view["again"].replace("/new?", "/new.json?"))["chosen"] == chosen
+    assert view["command"] in text_of(page) and view["command"] in text_of(ended)
     assert row["title"].startswith("cpu.clock 1 thread") and "GHz" in row["figure"]
     report = bob.get(f"{path}/report")
     assert "<h1>ad-hoc on bench-1</h1>" in report.text

@@ -12,6 +12,7 @@
   const SOON_MS = 2000;
   const RARELY_MS = 10000;
   const SAMPLES_MOST = 600;
+  const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200];
   const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
   const SMALL = [[1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
   const SHORT = { "operation/s": "op/s", operation: "op", "byte/s": "B/s", byte: "B" };
@@ -59,7 +60,7 @@
         // With room at both ends, or half of the first and the last bar would be cut off.
         scales: { x: { range: (_, low, high) => [low - 0.5, high + 0.5] }, y: { range: limits } },
         axes: [
-          { ...axis, space: 90, values: (_, ticks) => ticks.map(clock) },
+          { ...axis, space: 90, incrs: SECONDS, values: (_, ticks) => ticks.map(clock) },
           { ...axis, size: 92, values: (_, ticks) => ticks.map(values) },
         ],
         series: [{}, { stroke: colour("bar"), width: 2, spanGaps: false, ...paths }],
