@@ -16,7 +16,7 @@ from hostbench.decisions.index import indexed_figures, indexed_statuses
 from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.decision import CaseFigure, SubsystemStatus
 from hostbench.model.jobs import TERMINAL, JobView, StackState
-from hostbench.model.result import OWN_TOOL, Verdict
+from hostbench.model.result import PlannedCase, TrialRecord, Verdict
 from hostbench.plan.words import waiting_sentence
 from hostbench.results.ids import is_job_id
 from hostbench.web.problem import Problem
@@ -24,6 +24,7 @@ from orchestrator.api import results
 from orchestrator.api.common import Core, JobId
 from orchestrator.api.jobs import cancelled, resumed
 from orchestrator.console.live import Feed, JobState, Sample
+from orchestrator.console.new import command_of, form_of_spec
 from orchestrator.console.paging import Pages, paged
 from orchestrator.console.shell import View, add_page, rendered
 from orchestrator.console.visitor import ActingForm, LoggedIn, Visitor, ring_of
@@ -71,7 +72,8 @@ class LiveView(BaseModel):
 class JobPage(View):
     """A job. `rows` are its cases; `has_result`: a report can be made of it. `statuses`: of the
     subsystems that it measured, once it has ended. `indexed` False: the figures are still being
-    read."""
+    read. `again`: the form for the same once more, and `command` does it; None: its suite was sent
+    in full, or only its result is left."""
 
     job: JobView
     what: str
@@ -84,6 +86,8 @@ class JobPage(View):
     indexed: bool = True
     rows: tuple[CaseRow, ...] = ()
     pages: Pages
+    again: str | None = None
+    command: str | None = None
     notice: str | None = None
 
 
@@ -102,7 +106,7 @@ async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1
     statuses: Sequence[SubsystemStatus] = ()
     if not under_way:
         figures, statuses = await run_in_threadpool(_stored, core, job)
-    rows = _figure_rows(figures) if figures else _live_rows(feed.state) if feed else []
+    rows = _figure_rows(figures) if figures else _live_rows(feed.state, job) if feed else []
     shown, pages = paged(rows, page, ROWS)
     return JobPage(
         title=f"{job.what} on {' and '.join(job.hosts)}",
@@ -117,6 +121,8 @@ async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1
         indexed=under_way or figures is not None,
         rows=tuple(shown),
         pages=pages,
+        again=form_of_spec(job.spec, job.hosts) if job.spec else None,
+        command=command_of(job.spec) if job.spec else None,
     )
 
 
@@ -156,7 +162,7 @@ def _live(job: JobView, state: JobState) -> LiveView:
         trials=state.trials_least,
         trials_done=state.trials_done,
         left=_left(job, state),
-        current=state.title(current.case) if current and measures else None,
+        current=progress.current if progress and measures else None,
         newest=state.trial_text(state.newest) if state.newest else None,
         unit=metric.unit if metric else "1",
         samples=tuple(state.samples)[-SAMPLES_SHOWN:],
@@ -189,8 +195,10 @@ def _left(job: JobView, state: JobState) -> str | None:
 # ---- cases ----
 
 
-def _live_rows(state: JobState) -> list[CaseRow]:
+def _live_rows(state: JobState, job: JobView) -> list[CaseRow]:
     rows = []
+    runs = job.state is StackState.RUNNING
+    measured_now = job.progress.current if runs and job.progress else None
     for case in state.cases.values():
         trials = state.own_trials(case.case)
         measured = [trial for trial in trials if trial.value is not None]
@@ -199,28 +207,33 @@ def _live_rows(state: JobState) -> list[CaseRow]:
         rows.append(
             CaseRow(
                 title=case.title,
-                state=_row_state(state, case.case, verdict),
+                state=_row_state(state, case, verdict, measured_now),
                 trials=len(trials),
                 figure=human(measured[-1].value, metric.unit) if measured and metric else None,
                 of_limit=measured[-1].efficiency if measured else None,
-                note=case.skip or _reasons(trials[-1].reasons if trials else ()),
+                note=case.skip or _note(trials),
             )
         )
     return rows
 
 
-def _row_state(state: JobState, case: str, verdict: Verdict | None) -> str:
+def _row_state(
+    state: JobState, case: PlannedCase, verdict: Verdict | None, measured_now: str | None
+) -> str:
     if verdict is not None:
         return verdict
-    if case in state.kept:
+    if case.case in state.kept:
         return "kept"
-    current = state.current
-    is_now = current is not None and current.case == case and current.tool == OWN_TOOL
-    return "measuring" if is_now else "begun" if state.own_trials(case) else "to do"
+    if case.title == measured_now:
+        return "measuring"
+    return "begun" if state.own_trials(case.case) else "to do"
 
 
-def _reasons(reasons: Sequence[object]) -> str | None:
-    return "; ".join(getattr(one, "text", "") for one in reasons) or None
+def _note(trials: Sequence[TrialRecord]) -> str | None:
+    """Return why the last trial of a case is not clean."""
+    if not trials or trials[-1].verdict is Verdict.CLEAN:
+        return None
+    return "; ".join(reason.text for reason in trials[-1].reasons) or None
 
 
 def _stored(
@@ -246,7 +259,7 @@ def _figure_rows(figures: Sequence[CaseFigure]) -> list[CaseRow]:
         if one.headline is not None and one.limit:
             share = one.headline / one.limit
             share = 1 / share if one.direction == "lower" and share else share
-        note = one.why_not or (f"{one.culprit} took part of it" if one.culprit else None)
+        note = one.why_not or (f"{one.culprit} took part of the host" if one.culprit else None)
         state = one.verdict or "unfinished"
         rows.append(CaseRow(title=one.title, state=state, figure=figure, of_limit=share, note=note))
     return rows

@@ -1,8 +1,10 @@
 """New measurement: choose what and where, see how long it takes, submit."""
 
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -263,13 +265,19 @@ def _param_field(param: Param, value: str) -> Field:
     unit = f" {param.unit}" if param.unit and param.unit != "1" else ""
     return Field(
         name=param.name,
-        title=param_title(param),
+        title=_title(param),
         help=param.help,
         allowed=allowed(param),
         default="not set" if param.default is None else f"{param.default}{unit}",
         value=value,
         choices=choices,
     )
+
+
+def _title(param: Param) -> str:
+    """Return the name of a parameter in words, without its unit: `sample interval`."""
+    words = param_title(param).replace("cpus", "CPUs")
+    return words.removesuffix(f" {param.unit}") if param.unit else words
 
 
 def _spec(given: Mapping[str, str]) -> JobSpec:
@@ -350,8 +358,8 @@ def _preview(core: Orchestrator, spec: JobSpec) -> Preview:
         entries_more=max(0, len(entries) - ENTRIES_SHOWN),
         skips=tuple(_skips(plan, facts)),
         before=max(queued.get(host, 0) for host in accepted.hosts),
-        curl=f"curl --header @secrets/authorization URL/jobs --data '{body}'",
-        command=_command(spec),
+        curl=f"curl --header @secrets/authorization URL/jobs --data {shlex.quote(body)}",
+        command=command_of(spec) or "",
     )
 
 
@@ -394,24 +402,47 @@ def _unsupported(workload: Workload, case: PlannedCase) -> str | None:
     return None
 
 
-def _command(spec: JobSpec) -> str:
-    """Return the same submission as a command."""
-    words = ["hostbench submit"]
+def command_of(spec: JobSpec) -> str | None:
+    """Return a submission as a command, or None for a suite that was sent in full."""
     if spec.workload is not None:
-        words.append(f"--workload {spec.workload}")
-        words += [f"--param {name}={value}" for name, value in spec.params.items()]
+        words = ["--workload", spec.workload]
+        for name, value in spec.params.items():
+            words += ["--param", f"{name}={value}"]
     elif isinstance(spec.suite, str):
-        words.append(spec.suite)
-    if spec.scale:
-        words.append(f"--scale {spec.scale}")
-    words += [f"--host {host}" for host in spec.hosts or ()]
-    if spec.trials:
-        words.append(f"--trials {spec.trials}")
-    if spec.idle_policy:
-        words.append(f"--idle-policy {spec.idle_policy}")
-    if spec.peers is not None:
-        peers = spec.peers if isinstance(spec.peers, str) else ",".join(spec.peers)
-        words.append(f"--peers {peers}")
-    if spec.priority:
-        words.append(f"--priority {spec.priority}")
-    return " ".join(words)
+        words = [spec.suite]
+    else:
+        return None
+    options: list[tuple[str, object]] = [("--scale", spec.scale)]
+    options += [("--host", host) for host in spec.hosts or ()]
+    options += [
+        ("--trials", spec.trials),
+        ("--idle-policy", spec.idle_policy),
+        ("--peers", _tools(spec)),
+        ("--priority", spec.priority or None),
+    ]
+    words += [word for name, value in options if value is not None for word in (name, str(value))]
+    return shlex.join(["hostbench", "submit", *words])
+
+
+def form_of_spec(spec: JobSpec, hosts: Sequence[str]) -> str | None:
+    """Return the address of the form for the same submission on these hosts, or None for a suite
+    that was sent in full."""
+    if spec.suite is not None and not isinstance(spec.suite, str):
+        return None
+    given: dict[str, object] = {
+        "suite": spec.suite,
+        "scale": spec.scale,
+        "workload": spec.workload,
+        **{PARAM + name: value for name, value in spec.params.items()},
+        "host": hosts[0],
+        "far_host": hosts[1] if len(hosts) > 1 else None,
+        "trials": spec.trials,
+        "idle_policy": spec.idle_policy,
+        "peers": _tools(spec),
+        "priority": spec.priority or None,
+    }
+    return f"/ui/new?{urlencode({name: v for name, v in given.items() if v is not None})}"
+
+
+def _tools(spec: JobSpec) -> str | None:
+    return ",".join(spec.peers) if isinstance(spec.peers, list) else spec.peers

@@ -83,7 +83,7 @@ def test_log_in_submit_and_watch_to_the_end(chromium: Browser, console: ConsoleS
         ).count() else page.get_by_label("Number of threads").fill("1")
         page.locator("#p-sample_interval_s").fill("0.5")
         page.locator("#p-sample_interval_s").press("Tab")
-        page.get_by_text("How", exact=True).click()
+        page.locator("summary", has_text="How").click()
         page.get_by_label("Trials of each case").fill("2")
         page.get_by_label("Trials of each case").press("Tab")
         page.get_by_label("When the host is not idle").select_option("force")

@@ -74,11 +74,13 @@
   if (!live || !window.EventSource) {
     return;
   }
+  live.classList.add("scripted");
   // How often the page is fetched anew at most: when its state changes, and for cases that end
   // between trials. Each time costs the host that may be measuring some milliseconds.
   const SOON_MS = 2000;
   const RARELY_MS = 10000;
   const SAMPLES_MOST = 600;
+  const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200];
   const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
   const SMALL = [[1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
   const SHORT = { "operation/s": "op/s", operation: "op", "byte/s": "B/s", byte: "B" };
@@ -94,6 +96,16 @@
     const prefixes = unit === "s" ? PREFIXES.concat(SMALL) : PREFIXES;
     const found = prefixes.find(([factor]) => Math.abs(value) >= factor) || prefixes.at(-1);
     return `${(value / found[0]).toPrecision(4)} ${found[1]}${SHORT[unit] || unit}`;
+  }
+
+  // Ticks are round: 60 Gop/s, not 60.00 Gop/s.
+  function tick(value) {
+    const [number, ...rest] = human(value, unit).split(" ");
+    return [`${+number}`, ...rest].join(" ");
+  }
+
+  function clock(seconds) {
+    return new Date(seconds * 1000).toISOString().slice(11, 19);
   }
 
   const data = [[], [], []];
@@ -113,8 +125,12 @@
         height,
         cursor: { sync: { key: "live" }, drag: { x: false, y: false } },
         legend: { show: false },
-        scales: { y: { range: limits } },
-        axes: [axis, { ...axis, size: 84, values: (_, ticks) => ticks.map(values) }],
+        // With room at both ends, or half of the first and the last bar would be cut off.
+        scales: { x: { range: (_, low, high) => [low - 0.5, high + 0.5] }, y: { range: limits } },
+        axes: [
+          { ...axis, space: 90, incrs: SECONDS, values: (_, ticks) => ticks.map(clock) },
+          { ...axis, size: 92, values: (_, ticks) => ticks.map(values) },
+        ],
         series: [{}, { stroke: colour("bar"), width: 2, spanGaps: false, ...paths }],
       },
       [[], []],
@@ -124,10 +140,10 @@
 
   function begin() {
     charts = [
-      chart("chart-figure", 220, (tick) => human(tick, unit), (_, low, high) => [0, high > 0 ? high * 1.1 : 1], {
+      chart("chart-figure", 220, tick, (_, low, high) => [0, high > 0 ? high * 1.1 : 1], {
         points: { size: 5, fill: colour("bar") },
       }),
-      chart("chart-disturbed", 110, (tick) => `${Math.round(tick * 100)} %`, () => [0, 1], {
+      chart("chart-disturbed", 110, (share) => `${Math.round(share * 100)} %`, () => [0, 1], {
         stroke: colour("warn"),
         fill: colour("warn"),
         paths: uPlot.paths.bars({ size: [0.6, 24] }),
