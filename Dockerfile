@@ -63,6 +63,7 @@ COPY hostbench hostbench
 COPY services services
 COPY orchestrator orchestrator
 COPY suites suites
+COPY docs docs
 RUN rm -r services/*/bench services/*/kernels services/*/image.sh && \
     python3 -m compileall -q . && \
     chmod -R a+rX . # whatever the umask of the checkout was

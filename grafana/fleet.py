@@ -45,6 +45,7 @@ from grafana.looks import (
 )
 from grafana.overview import tile
 from grafana.tables import (
+    CONSOLE_LINK,
     REPORT_LINK,
     coloured_text,
     crossed,
@@ -278,7 +279,9 @@ def _changes() -> table.Panel:
         .override_by_name("host", [*filtered(), width(150)])
         .override_by_name("case", [*filtered(), prop("custom.minWidth", 270)])
         .override_by_name("word", _word_cell())
-        .override_by_name("first job after it", [prop("links", [REPORT_LINK]), width(240)])
+        .override_by_name(
+            "first job after it", [prop("links", [CONSOLE_LINK, REPORT_LINK]), width(240)]
+        )
         .override_by_name(
             CHANGE_COLUMNS["text"], [prop("custom.minWidth", 360), prop("custom.inspect", True)]
         )
@@ -313,7 +316,7 @@ def _figures() -> table.Panel:
         .override_by_name("expected", figure_text(100))
         .override_by_name("of usual", [*number(SHARE, 1, 75), *coloured_text(PLAIN)])
         .override_by_name("hosts", [*number("none", 0, 55), *coloured_text(PLAIN)])
-        .override_by_name("job", [prop("links", [REPORT_LINK]), width(122)])
+        .override_by_name("job", [prop("links", [CONSOLE_LINK, REPORT_LINK]), width(122)])
     )
     return sorted_by(panel, "host", "case")
 

@@ -39,6 +39,7 @@ from grafana.looks import (
     transformation,
 )
 from grafana.tables import (
+    CONSOLE_LINK,
     JOB_LINK,
     REPORT_LINK,
     coloured_text,
@@ -351,8 +352,8 @@ def _jobs() -> table.Panel:
             "waits for its turn; waiting: it has its hosts, and waits until they are idle; lost: "
             "its orchestrator ended, and it can be resumed. Why: the reason of the state. Cases: "
             "those that are done, with the lowest share of a limit and the widest spread among "
-            "them. A click on a job opens its samples or its report. Empty: no job was submitted "
-            "in the chosen time."
+            "them. A click on a job opens its page in the console, its samples or its report. "
+            "Empty: no job was submitted in the chosen time."
         )
         .height(9)
         .with_target(Query(f"SELECT {states} {SUBMITTED}", "A", TABLE))
@@ -364,7 +365,7 @@ def _jobs() -> table.Panel:
         .override_by_name(
             "submitted", [prop("unit", MOMENT), prop("custom.align", "left"), width(150)]
         )
-        .override_by_name("job", [prop("links", [JOB_LINK, REPORT_LINK]), width(260)])
+        .override_by_name("job", [prop("links", [CONSOLE_LINK, JOB_LINK, REPORT_LINK]), width(260)])
         .override_by_name("host", [*filtered(), *coloured_text(PLAIN), width(150)])
         .override_by_name("state", job_state_cell())
         .override_by_name("cases", [*number("none", 0, 70), *coloured_text(PLAIN)])

@@ -69,6 +69,12 @@ JOB_LINK = {
     "url": f"/d/{LIVE}?var-job=${{__value.text}}&var-host=${{__data.fields.host}}"
     "&from=${__data.fields.began.numeric}&to=${__data.fields.until_ms.numeric}",
 }
+# The page of the console, from which one comes back by its link to the boards.
+CONSOLE_LINK = {
+    "title": "This job in the console",
+    "url": "${api}/ui/jobs/${__value.text}",
+    "targetBlank": True,
+}
 REPORT_LINK = {
     "title": "Report of this job",
     "url": "${api}/jobs/${__value.text}/report",
@@ -88,7 +94,7 @@ def results_table(height: int) -> table.Panel:
             "hardware could do at most at the clock it had. Delivered: all work over all time, as "
             "a share of the figure; the culprit took the rest. Ours / peer: the median over pairs "
             "of neighbouring trials of ours and of a trusted tool. A click on a job opens its "
-            "samples or its report."
+            "page in the console, its samples or its report."
         )
         .height(height)
         .with_target(Query(latest(FIELDS, ("workload", "label")), form=TABLE))
@@ -110,7 +116,9 @@ def results_table(height: int) -> table.Panel:
         .override_by_name("host", [*filtered(), width(130)])
         .override_by_name("case", [*filtered(), prop("custom.minWidth", 260)])
         .override_by_name("peer", [*coloured_text(PLAIN), width(115)])
-        .override_by_name("job", [prop("links", [SAMPLES_LINK, REPORT_LINK]), width(240)])
+        .override_by_name(
+            "job", [prop("links", [CONSOLE_LINK, SAMPLES_LINK, REPORT_LINK]), width(240)]
+        )
         .override_by_name("why", [prop("custom.minWidth", 240), prop("custom.inspect", True)])
         .override_by_name("until_ms", [prop("custom.hidden", True)])
     )

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
-from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from redis.exceptions import OutOfMemoryError, RedisError
 from starlette.concurrency import run_in_threadpool
 
@@ -17,7 +16,20 @@ from hostbench.web.audit import LOOKS, Audit
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import Caller, KeyRing, NamedKeys, OwnKey, Role, requires
 from hostbench.web.problem import Problem, install_problem_handlers
-from orchestrator.api import decisions, documents, events, hosts, jobs, results, state, suites
+from orchestrator.api import (
+    decisions,
+    documents,
+    events,
+    hosts,
+    jobs,
+    links,
+    results,
+    state,
+    suites,
+)
+from orchestrator.console.app import create_console
+from orchestrator.console.help_pages import REFERENCE
+from orchestrator.console.visitor import HOME
 from orchestrator.core import Orchestrator
 from orchestrator.run.posted import DOCUMENT_BYTES_MOST
 from orchestrator.settings import Settings
@@ -52,7 +64,9 @@ def create_app(settings: Settings) -> FastAPI:
     install_problem_handlers(app)
     app.add_exception_handler(RedisError, _redis_away)
     app.add_exception_handler(OutOfMemoryError, _redis_full)
-    _add_calls(app, _key_ring(settings, core))
+    ring = _key_ring(settings, core)
+    _add_calls(app, ring)
+    _add_console(app, ring)
     describe_bodies(app, JobSpec, Registration)
     return app
 
@@ -80,10 +94,20 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
         app.include_router(module.router, dependencies=[Depends(user)])
     in_browsers = requires(ring, Role.VIEWER, Role.OPERATOR, in_browsers=True)
     app.include_router(results.pages, dependencies=[Depends(in_browsers)])
+    # A viewer may make a link, too: it opens the console for the same key.
+    app.include_router(links.router, dependencies=[Depends(looks)])
     app.include_router(hosts.registrations, dependencies=[Depends(requires(ring, Role.SERVICE))])
     posters = requires(ring, Role.OPERATOR, Role.POSTER, Role.SERVICE)
     app.include_router(documents.router, dependencies=[Depends(posters)])
     _describe(app, ring)
+
+
+def _add_console(app: FastAPI, ring: KeyRing) -> None:
+    @app.get("/", include_in_schema=False)
+    async def home() -> RedirectResponse:
+        return RedirectResponse(HOME, 303)
+
+    app.mount("/ui", create_console(app.state.core, ring, lambda: app.openapi()))
 
 
 def _describe(app: FastAPI, ring: KeyRing) -> None:
@@ -94,9 +118,10 @@ def _describe(app: FastAPI, ring: KeyRing) -> None:
     def document() -> dict[str, Any]:
         return app.openapi()
 
-    @app.get("/docs", dependencies=keyed, include_in_schema=False)
-    async def page() -> HTMLResponse:
-        return get_swagger_ui_html(openapi_url="/openapi.json", title=app.title)
+    # The page that FastAPI makes loads its scripts from another site.
+    @app.get("/docs", include_in_schema=False)
+    async def page() -> RedirectResponse:
+        return RedirectResponse(REFERENCE, 303)
 
 
 @contextlib.asynccontextmanager

@@ -42,6 +42,7 @@ from orchestrator.run.events import LivePublisher
 from orchestrator.run.links import Links, Registrar
 from orchestrator.run.posted import PostedDocuments
 from orchestrator.run.runner import Runner, Surroundings
+from orchestrator.sessions import Sessions
 from orchestrator.settings import Settings
 
 # For calls that should fail fast and be retried soon: limits of each round trip, and a new
@@ -64,6 +65,7 @@ class Orchestrator:
         client = connect(url, password)
         quick = connect(url, password, QUICK_ANSWER_S, QUICK_CONNECT_S)
         self.redis_async = connect_async(url, password)
+        self.sessions = Sessions(self.redis_async)
         self.jobs, self.hosts = JobStore(client), HostStore(client)
         self.archive = Archive(ResultsStore(settings.results))
         self.catalogue = Catalogue(self.jobs, self.archive)
@@ -86,7 +88,7 @@ class Orchestrator:
         self._quick_jobs = JobStore(quick)
         self._keeper = Keeper(self._quick_jobs.renew)
         self._live = LivePublisher(self._quick_jobs.publish)
-        self._monitored = MonitoredHosts(
+        self.monitored = MonitoredHosts(
             settings.results,
             self.decider.refresh_index,
             lambda: self._keeper.count > 0,
@@ -101,7 +103,7 @@ class Orchestrator:
             self._ending,
         )
         self.metrics = Metrics(
-            self.jobs, lambda: self._keeper.count, self._outbox_figures, self._monitored.text
+            self.jobs, lambda: self._keeper.count, self._outbox_figures, self.monitored.text
         )
         self._runner = Runner(
             Surroundings(
@@ -161,7 +163,7 @@ class Orchestrator:
         self._runner.join(STOP_S)
         self._retention.close()
         self.posted.close()
-        self._monitored.close()
+        self.monitored.close()
         self._listener.close()
         self._live.close()
         if self.points is not None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from hostbench.base.config import url_of
 from hostbench.base.errors import ResourceError
 from hostbench.results.ids import results_directory
 from hostbench.web.settings import Key, ReadableFile, ServerSettings
@@ -53,6 +54,7 @@ class Settings(ServerSettings, RedisSettings, InfluxSettings):
 
     - `bind`: the address of the host at which Compose publishes it.
     - `api_key_file`: the file of that key, read again when it changes.
+    - `grafana_url`: where browsers reach the boards; None: pages do not lead there.
     - `keys_file`: further keys of users, with names and roles.
     - `host_keys_file`: the key of each host, bound to its name; None: `service_key` is valid for
       all hosts.
@@ -64,6 +66,7 @@ class Settings(ServerSettings, RedisSettings, InfluxSettings):
     keys_file: ReadableFile | None = None
     host_keys_file: ReadableFile | None = None
     bind: str | None = None
+    grafana_url: Annotated[str, url_of("http", "https")] | None = None
     redis_url: RedisUrl = DEFAULT_REDIS_URL
     results: Annotated[Path, AfterValidator(_writable)] = Field(
         default_factory=partial(results_directory, None), validate_default=True

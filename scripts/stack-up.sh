@@ -54,6 +54,7 @@ program=.venv/bin/hostbench
 [[ -x $program ]] || program="make venv; $program"
 cat <<END
 
+Console $api/ui/ (logged in: $program console --open)
 API     $api/docs
 Boards  ${boards:+$scheme://$boards (user admin, password in ${key%/*}/grafana_admin_password)}
 

@@ -6,10 +6,10 @@ from typing import Any, TextIO
 from rich.table import Table
 
 from hostbench.base.units import duration, plural
-from hostbench.cli.progress import estimate_sentence
 from hostbench.cli.render_list import console_for
 from hostbench.model.result import PlannedCase
 from hostbench.plan.estimate import Plan
+from hostbench.plan.words import estimate_sentence
 
 GAP = (0, 1, 0, 0)
 

@@ -80,20 +80,12 @@ def _cases(job: JobView) -> str:
 
 def _remark(job: JobView) -> str | VerdictCounts:
     if job.state is StackState.QUEUED:
-        return place_in_queue(job)
+        return job.place
     if job.state is StackState.WAITING:
         return shown_text(job.reason or "until its host is idle")
     if job.state is StackState.RUNNING and job.progress and job.progress.current:
         return shown_text(f"now {job.progress.current}")
     return VerdictCounts(job.verdicts) if job.verdicts else shown_text(job.reason or "")
-
-
-def place_in_queue(job: JobView) -> str:
-    """Return whether the job is the first that waits for its hosts, or after how many others."""
-    if job.position is None:
-        return "in the queue"
-    before = job.position - 1
-    return f"after {plural(before, 'other job')}" if before else "first in the queue"
 
 
 def show_job(job: JobView, stream: TextIO) -> None:
@@ -111,11 +103,11 @@ def show_job(job: JobView, stream: TextIO) -> None:
 def _facts(job: JobView) -> Iterator[tuple[str, str]]:
     if job.reason:
         yield "reason", job.reason
-    yield "measures", _what(job)
+    yield "measures", job.what
     yield "hosts", ", ".join(job.hosts)
     yield "submitted", _moment(job.submitted_unix_s) + _priority(job)
     if job.state is StackState.QUEUED:
-        yield "place", place_in_queue(job)
+        yield "place", job.place
     if job.started_unix_s is not None:
         yield "started", _moment(job.started_unix_s) + _sessions(job)
     if job.ended_unix_s is not None:
@@ -127,14 +119,6 @@ def _facts(job: JobView) -> Iterator[tuple[str, str]]:
     if job.exit_code is not None:
         yield "exit code", str(job.exit_code)
     yield "next", next_step(job)
-
-
-def _what(job: JobView) -> str:
-    spec = job.spec
-    if spec is None or spec.workload is None:
-        return f"suite {job.suite}"
-    params = " ".join(f"{name}={value}" for name, value in spec.params.items())
-    return f"{spec.workload} {params}".strip()
 
 
 def _priority(job: JobView) -> str:

@@ -1,5 +1,5 @@
-"""The command line of the stack: submit, jobs, job, cancel, resume, hosts, watch, result; and what
-lets other commands use an orchestrator."""
+"""The command line of the stack: submit, jobs, job, cancel, resume, hosts, console, watch, result;
+and what lets other commands use an orchestrator."""
 
 import contextlib
 import sys
@@ -235,6 +235,28 @@ def hosts(server: "Orchestrator", as_json: Json = False) -> None:
     from hostbench.cli.render_jobs import show_hosts
 
     show_hosts(found.hosts, sys.stdout)
+
+
+@_command
+def console(
+    server: "Orchestrator",
+    open_it: Annotated[
+        bool, typer.Option("--open", help="Open it in the browser of this machine.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print a link to the console that logs a browser in, once, within five minutes."""
+    link = server.console_link()
+    url = f"{server.url}{link.path}"
+    if as_json:
+        print_json({"url": url, "valid_s": link.valid_s})
+    else:
+        typer.echo(url)
+    if open_it:
+        import webbrowser
+
+        if not webbrowser.open(url):
+            typer.echo("no browser can be opened here: open the link where there is one", err=True)
 
 
 @_command

@@ -9,7 +9,7 @@ from types import FrameType
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import EXIT_CODES, Interrupted
 from hostbench.cli.progress import PlainProgress, progress_for
-from hostbench.cli.render_jobs import next_step, place_in_queue
+from hostbench.cli.render_jobs import next_step
 from hostbench.client.api import Orchestrator
 from hostbench.client.events import JobEvents
 from hostbench.judge.peer import shown_text
@@ -67,8 +67,7 @@ def watch(server: Orchestrator, job: str) -> JobView:
 
 def _watched(server: Orchestrator, job: JobView, progress: PlainProgress) -> JobView:
     if job.state is StackState.QUEUED:
-        place = place_in_queue(job)
-        progress.say(f"job {job.id} is queued on {', '.join(job.hosts)}: {place}")
+        progress.say(f"job {job.id} is queued on {', '.join(job.hosts)}: {job.place}")
     if job.state not in TERMINAL:
         for event in JobEvents(server, job.id, progress.say):
             progress.take(event)

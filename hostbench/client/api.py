@@ -24,7 +24,14 @@ from hostbench.client.failures import (
 )
 from hostbench.model.baseline import BaselineList, HostCheck
 from hostbench.model.decision import Comparison, HostHistory
-from hostbench.model.jobs import HostList, JobList, JobSpec, JobView, PostedDocument
+from hostbench.model.jobs import (
+    ConsoleLink,
+    HostList,
+    JobList,
+    JobSpec,
+    JobView,
+    PostedDocument,
+)
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
@@ -132,6 +139,10 @@ class Orchestrator:
     def hosts(self) -> HostList:
         """Return the registered hosts."""
         return self._ask(HostList, "GET", "/hosts")
+
+    def console_link(self) -> ConsoleLink:
+        """Return a link to the console that logs a browser in with the key of this connection."""
+        return self._ask(ConsoleLink, "POST", "/console/links")
 
     def compare(self, a: str, b: str, query: Query) -> Comparison:
         """Compare side B with side A; `query` as for GET /compare."""

@@ -207,7 +207,8 @@ def history(
     if kind is None:
         has_slices = any(job.cases[case.case].undisturbed is not None for job in order)
         kind = FigureKind.UNDISTURBED if has_slices else FigureKind.DELIVERED
-    usable, values, left_out = _usable(order, case, kind)
+    usable, points, left_out = _usable(order, case, kind)
+    values = [point.value for point in points]
     logs = [math.log(value) for value in values]
     found = change_points(logs, confidence=confidence, side=LEAST_EFFECT_JOBS)
     changes = [_change_point(split, usable, values, case) for split in found.splits]
@@ -226,20 +227,18 @@ def history(
         left_out=left_out,
         autocorrelation=found.autocorrelation,
         clock_went_back=clock_went_back(jobs),
-        points=tuple(
-            HistoryPoint(job=job.job, created_unix_s=job.created_unix_s, value=value)
-            for job, value in zip(usable, values, strict=True)
-        ),
+        points=tuple(points),
         changes=tuple(changes),
+        limit=next(filter(None, (job.cases[case.case].limit for job in reversed(order))), None),
     )
 
 
 def _usable(
     order: Sequence[JobFigures], case: CaseFigure, kind: FigureKind
-) -> tuple[list[JobFigures], list[float], tuple[str, ...]]:
+) -> tuple[list[JobFigures], list[HistoryPoint], tuple[str, ...]]:
     """Return the jobs with a figure, the figures as the newest version measures them, and why the
     other jobs have none."""
-    jobs, values = [], []
+    jobs, points = [], []
     reasons: Counter[str] = Counter()
     for job in order:
         figure = job.cases[case.case]
@@ -251,11 +250,23 @@ def _usable(
             reasons[why_not or ""] += 1
             continue
         jobs.append(job)
-        values.append(value * factor)
+        points.append(_point(job, figure, value, factor))
     left_out = tuple(
         f"{plural(count, 'job')} left out: {why}" for why, count in reasons.most_common()
     )
-    return jobs, values, left_out
+    return jobs, points, left_out
+
+
+def _point(job: JobFigures, figure: CaseFigure, value: float, factor: float) -> HistoryPoint:
+    # The interval is that of the figure in tables, which is one of the two.
+    low, high = (figure.low, figure.high) if figure.headline == value else (None, None)
+    return HistoryPoint(
+        job=job.job,
+        created_unix_s=job.created_unix_s,
+        value=value * factor,
+        low=None if low is None else low * factor,
+        high=None if high is None else high * factor,
+    )
 
 
 def _change_point(

@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
@@ -28,10 +29,12 @@ from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 Subject = TypeVar("Subject")
 INDEX = "figures.sqlite"
 # The version of the tables: with another number, the index is made again.
-LAYOUT = 3
+LAYOUT = 4
 BUSY_S = 10.0
 # A reader that makes no index waits less: it asks again soon.
 READ_S = 1.0
+# Counted among the verdicts of a job: cases that it did not finish.
+UNFINISHED = "unfinished"
 _TABLES = """
 CREATE TABLE jobs (job TEXT PRIMARY KEY, stamp TEXT, head TEXT);
 CREATE TABLE figures ("case" TEXT, job TEXT, figure TEXT, PRIMARY KEY ("case", job)) WITHOUT ROWID;
@@ -39,8 +42,20 @@ CREATE INDEX of_job ON figures (job);
 CREATE TABLE statuses (host TEXT, subsystem TEXT, job TEXT, status TEXT,
     PRIMARY KEY (host, subsystem, job));
 CREATE INDEX status_of_job ON statuses (job);
+CREATE TABLE results (job TEXT PRIMARY KEY, host TEXT, suite TEXT, begun REAL, cases INTEGER,
+    verdicts TEXT);
+CREATE INDEX result_by_host ON results (host, begun);
+CREATE INDEX result_by_suite ON results (suite, begun);
+CREATE INDEX result_by_time ON results (begun)
 """
-_TABLE_NAMES = ("jobs", "figures", "statuses")
+# Steps from case to case by the key: with a thousand jobs, each case has as many rows.
+NEWEST_OF_EACH_CASE = (
+    'WITH RECURSIVE one(name) AS (SELECT MIN("case") FROM figures UNION ALL '
+    'SELECT (SELECT MIN("case") FROM figures WHERE "case" > name) FROM one '
+    'WHERE name IS NOT NULL) SELECT (SELECT figure FROM figures WHERE "case" = name '
+    "ORDER BY job DESC LIMIT 1) FROM one WHERE name IS NOT NULL"
+)
+_TABLE_NAMES = ("jobs", "figures", "statuses", "results")
 
 
 class FigureIndex:
@@ -116,13 +131,7 @@ class FigureIndex:
     def newest_of_each_case(self) -> list[CaseFigure]:
         """Return one figure of every case: that of its newest job."""
         self.refresh()
-        # Step from case to case by the key: with a thousand jobs, each case has as many rows.
-        rows = self._connection.execute(
-            'WITH RECURSIVE one(name) AS (SELECT MIN("case") FROM figures UNION ALL '
-            'SELECT (SELECT MIN("case") FROM figures WHERE "case" > name) FROM one '
-            'WHERE name IS NOT NULL) SELECT (SELECT figure FROM figures WHERE "case" = name '
-            "ORDER BY job DESC LIMIT 1) FROM one WHERE name IS NOT NULL"
-        )
+        rows = self._connection.execute(NEWEST_OF_EACH_CASE)
         return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
 
     def _job(self, job: str) -> JobFigures:
@@ -174,6 +183,18 @@ class FigureIndex:
                 "INSERT INTO statuses VALUES (?, ?, ?, ?)",
                 ((one.host, one.subsystem, job, one.model_dump_json()) for one in found.statuses),
             )
+            verdicts = Counter(case.verdict or UNFINISHED for case in found.cases.values())
+            self._connection.execute(
+                "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    job,
+                    found.host,
+                    found.suite,
+                    found.created_unix_s,
+                    len(found.cases),
+                    json.dumps(verdicts),
+                ),
+            )
         self._connection.execute("INSERT INTO jobs VALUES (?, ?, ?)", (job, stamp, head))
 
 
@@ -221,11 +242,31 @@ def read_figures(document: Path) -> JobFigures:
 def newest_statuses(root: Path) -> list[SubsystemStatus]:
     """Return the newest status of each subsystem of each host, as the index in a results directory
     has them: no document is read. Raise sqlite3.Error if there is no index that can be read."""
-    with _reading(root) as connection:
+    with reading(root) as connection:
         rows = connection.execute(
             "SELECT status FROM statuses JOIN (SELECT host, subsystem, MAX(job) AS job "
             "FROM statuses GROUP BY host, subsystem) USING (host, subsystem, job) "
             "ORDER BY host, subsystem"
+        )
+        return [SubsystemStatus.model_validate_json(status) for (status,) in rows]
+
+
+def indexed_figures(root: Path, job: str) -> list[CaseFigure] | None:
+    """Return the figures of a job, as the index in a results directory has them, or None if it has
+    not read the job's document: no document is read. Raise sqlite3.Error as `newest_statuses`."""
+    with reading(root) as connection:
+        head = connection.execute("SELECT head FROM jobs WHERE job = ?", (job,)).fetchone()
+        if head is None or head[0] is None:
+            return None
+        rows = connection.execute("SELECT figure FROM figures WHERE job = ?", (job,))
+        return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
+
+
+def indexed_statuses(root: Path, job: str) -> list[SubsystemStatus]:
+    """Return the statuses of one job in the same way."""
+    with reading(root) as connection:
+        rows = connection.execute(
+            "SELECT status FROM statuses WHERE job = ? ORDER BY subsystem", (job,)
         )
         return [SubsystemStatus.model_validate_json(status) for (status,) in rows]
 
@@ -237,7 +278,7 @@ def is_stale(root: Path) -> bool:
     """
     there = set(job_ids(root))
     try:
-        with _reading(root) as connection:
+        with reading(root) as connection:
             rows = connection.execute("SELECT job FROM jobs WHERE stamp != ''")
             known = {job for (job,) in rows}
     except sqlite3.Error:
@@ -246,8 +287,9 @@ def is_stale(root: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _reading(root: Path) -> Iterator[sqlite3.Connection]:
-    """Yield the index as it is. Raise sqlite3.Error if there is none of this layout."""
+def reading(root: Path) -> Iterator[sqlite3.Connection]:
+    """Yield the index in a results directory as it is. Raise sqlite3.Error if there is none of this
+    layout."""
     address = f"{(root / INDEX).absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(address, uri=True, timeout=READ_S)) as connection:
         (layout,) = connection.execute("PRAGMA user_version").fetchone()

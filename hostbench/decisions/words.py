@@ -39,11 +39,11 @@ def interval(change: Change) -> str:
 def side_words(side: Side) -> str:
     """Return a text such as `latest: 1 job of a, 2026…`."""
     jobs = f"{plural(len(side.jobs), 'job')} of {' and '.join(side.hosts)}"
-    if side.name in side.jobs:
-        return f"{jobs}, {side.name}"
     first, last = side.jobs[0], side.jobs[-1]
     span = first if first == last else f"{first} to {last}"
-    return f"{side.name}: {jobs}, {span}"
+    # A name that only lists the jobs says nothing more, and may be very long.
+    listed = {part.strip() for part in side.name.split(",")} == set(side.jobs)
+    return f"{jobs}, {span}" if listed else f"{side.name}: {jobs}, {span}"
 
 
 def headline(comparison: Comparison) -> str:

@@ -297,11 +297,16 @@ class SettingTest(StoredModel):
 
 
 class HistoryPoint(StoredModel):
-    """What one job measured of a case, in the case's unit."""
+    """What one job measured of a case, in the case's unit.
+
+    `low` to `high`: the interval of the figure; None where the document has none of this figure.
+    """
 
     job: str
     created_unix_s: float
     value: float
+    low: float | None = None
+    high: float | None = None
 
 
 class ChangePoint(StoredModel):
@@ -346,6 +351,7 @@ class History(StoredModel):
       changes; None: too few jobs.
     - `clock_went_back`: jobs that began before they were submitted, or before an earlier job of the
       same boot, by their time stamps. The history is in the order of the time stamps.
+    - `limit`: the theoretical limit in the newest job that knows one; None: unknown.
     """
 
     case: str
@@ -364,6 +370,7 @@ class History(StoredModel):
     clock_went_back: tuple[str, ...] = ()
     points: tuple[HistoryPoint, ...] = ()
     changes: tuple[ChangePoint, ...] = ()
+    limit: float | None = None
 
 
 class HostHistory(StoredModel):

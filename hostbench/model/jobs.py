@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
-from hostbench.base.units import human
+from hostbench.base.units import human, plural
 from hostbench.model.body import BodyModel
 from hostbench.model.events import Name
 from hostbench.model.host import HostInventory
@@ -117,6 +117,23 @@ class JobView(BodyModel):
     exit_code: int | None = None
     sessions: int = 0
 
+    @property
+    def place(self) -> str:
+        """Whether a queued job is the first that waits for its hosts, or after how many others."""
+        if self.position is None:
+            return "in the queue"
+        before = self.position - 1
+        return f"after {plural(before, 'other job')}" if before else "first in the queue"
+
+    @property
+    def what(self) -> str:
+        """What it measures: `suite quick`, or a workload with its parameters."""
+        spec = self.spec
+        if spec is None or spec.workload is None:
+            return f"suite {self.suite}"
+        params = " ".join(f"{name}={value}" for name, value in spec.params.items())
+        return f"{spec.workload} {params}".strip()
+
 
 class QueueMemory(BodyModel):
     """What Redis keeps: `ended_jobs`, the oldest of which ended at `oldest_ended_unix_s`. Earlier
@@ -213,6 +230,14 @@ class WorkloadList(BodyModel):
     """The answer of GET /workloads: the tables of every registered host, by host."""
 
     hosts: dict[HostName, list[Table]]
+
+
+class ConsoleLink(BodyModel):
+    """The answer of POST /console/links: the path of a page that logs a browser in, once, within
+    `valid_s` seconds."""
+
+    path: str
+    valid_s: int
 
 
 class RejectedPoint(BodyModel):

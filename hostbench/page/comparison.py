@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
-from hostbench.base.units import human, plural
+from hostbench.base.units import human, percent, plural
 from hostbench.decisions.words import (
     DASH,
     error_sentence,
@@ -53,6 +53,7 @@ _COLUMNS = (
     Column("B", figures=True),
     Column("change", figures=True),
     Column("interval", figures=True),
+    Column("smallest found", figures=True),
     Column("word"),
 )
 _Row = tuple[CaseChange, str, Change]
@@ -177,11 +178,17 @@ def _table(caption: str, rows: Sequence[_Row]) -> Table:
                 human(one.value_b, case.unit),
                 relative(one.ratio) if one.ratio is not None else DASH,
                 interval(one),
+                _least(one),
                 Mark(one.word),
             )
             for case, added, one in rows
         ),
     )
+
+
+def _least(change: Change) -> str:
+    least = change.least_effect_ratio
+    return DASH if least is None else f"≥ {percent(least)}"
 
 
 def _facts(comparison: Comparison) -> Table:

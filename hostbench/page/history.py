@@ -11,8 +11,9 @@ from hostbench.decisions.history_words import (
     history_headline,
     history_remarks,
 )
-from hostbench.decisions.words import relative
-from hostbench.model.decision import ChangePoint, History, HostHistory, Word
+from hostbench.decisions.words import DASH, relative
+from hostbench.model.baseline import FigureCheck
+from hostbench.model.decision import ChangePoint, History, HistoryPoint, HostHistory, Word
 from hostbench.page.decision import decision_page, plain_table, sentence
 from hostbench.report.content import (
     Answer,
@@ -22,6 +23,7 @@ from hostbench.report.content import (
     Chart,
     Column,
     HistoryChart,
+    JobId,
     Level,
     Mark,
     Paragraph,
@@ -34,9 +36,10 @@ QUESTION = "Did it change?"
 FACTS_NAMED = 3
 
 
-def history_report(history: History) -> Report:
-    """Return the page of a history."""
-    sections = [Section("time", "Over time", _over_time(history))]
+def history_report(history: History, reference: FigureCheck | None = None) -> Report:
+    """Return the page of a history. `reference`: what other hosts of the model do; None:
+    unknown."""
+    sections = [Section("time", "Over time", _over_time(history, reference))]
     if history.changes:
         sections.append(Section("changes", "What changed", _changes(history)))
     alone = HostHistory(host=history.host, histories=(history,))
@@ -77,15 +80,25 @@ def _facts(history: History) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _over_time(history: History) -> tuple[Block, ...]:
+def _over_time(history: History, reference: FigureCheck | None) -> tuple[Block, ...]:
     if not history.points:
         return (Paragraph("No job has a figure of this case that may be used."),)
     points = tuple((point.created_unix_s, point.value) for point in history.points)
     numbers = plain_table(
         "The figure of every job",
-        (Column("begun"), Column("job"), Column("figure", figures=True)),
         (
-            (day(point.created_unix_s), point.job, human(point.value, history.unit))
+            Column("begun"),
+            Column("job"),
+            Column("figure", figures=True),
+            Column("interval", figures=True),
+        ),
+        (
+            (
+                day(point.created_unix_s),
+                JobId(point.job),
+                human(point.value, history.unit),
+                _interval(point, history.unit),
+            )
             for point in history.points
         ),
     )
@@ -94,16 +107,54 @@ def _over_time(history: History) -> tuple[Block, ...]:
         description=(
             "A dot for each job, at the time it began; the axis does not start at zero. Horizontal "
             "lines are medians between changes; the numbers are those of the changes below."
+            + _references(history, reference)
         ),
         drawing=HistoryChart(
             unit=history.unit,
             points=points,
             levels=_levels(history),
             changes=tuple(change.created_unix_s for change in history.changes),
+            intervals=tuple(_ends(point) for point in history.points),
+            jobs=tuple(point.job for point in history.points),
+            limit=history.limit,
+            expected=_expected(history, reference),
         ),
         numbers=numbers,
     )
     return (chart,)
+
+
+def _ends(point: HistoryPoint) -> tuple[float, float] | None:
+    return None if point.low is None or point.high is None else (point.low, point.high)
+
+
+def _interval(point: HistoryPoint, unit: str) -> str:
+    ends = _ends(point)
+    return DASH if ends is None else f"{human(ends[0], unit)} to {human(ends[1], unit)}"
+
+
+def _expected(
+    history: History, reference: FigureCheck | None
+) -> tuple[float | None, float | None] | None:
+    """Return the figures of sound hosts: above the tolerance limit, or for times below it."""
+    if reference is None or reference.expected is None:
+        return None
+    edge = reference.expected
+    return (edge, None) if history.direction == "higher" else (None, edge)
+
+
+def _references(history: History, reference: FigureCheck | None) -> str:
+    """Return what the figures are held against, in words: the axis may not reach it."""
+    text = ""
+    if history.limit is not None:
+        text += f" Theoretical limit: {human(history.limit, history.unit)}."
+    if reference is not None and reference.expected is not None:
+        least = "At least" if history.direction == "higher" else "At most"
+        text += (
+            f" {least} {human(reference.expected, history.unit)} on sound hosts of the model "
+            f"(baseline of {plural(reference.hosts, 'host')})."
+        )
+    return text
 
 
 def _levels(history: History) -> tuple[Level, ...]:

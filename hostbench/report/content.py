@@ -22,6 +22,13 @@ class Code:
 
 
 @dataclass(frozen=True)
+class JobId:
+    """The id of a job; in the console it leads there."""
+
+    id: str
+
+
+@dataclass(frozen=True)
 class Strong:
     """What a reader should see first."""
 
@@ -57,7 +64,7 @@ class Reference:
     number: int
 
 
-Inline = str | Code | Strong | Mark | Share | Reference
+Inline = str | Code | JobId | Strong | Mark | Share | Reference
 Text = Inline | tuple[Inline, ...]
 
 
@@ -270,12 +277,21 @@ class ForestChart:
 @dataclass(frozen=True)
 class HistoryChart:
     """One figure of many jobs: `points` are (begun, figure), `levels` the medians between the times
-    of the `changes`. Times are seconds since 1970."""
+    of the `changes`. Times are seconds since 1970.
+
+    For each point, `intervals` has its interval (None: unknown) and `jobs` its job. `limit` is the
+    theoretical one; `expected` the figures of sound hosts, from the lowest to the highest, one of
+    which may be None: open. None: unknown.
+    """
 
     unit: str
     points: tuple[tuple[float, float], ...]
     levels: tuple[Level, ...] = ()
     changes: tuple[float, ...] = ()
+    intervals: tuple[tuple[float, float] | None, ...] = ()
+    jobs: tuple[str, ...] = ()
+    limit: float | None = None
+    expected: tuple[float | None, float | None] | None = None
 
 
 @dataclass(frozen=True)

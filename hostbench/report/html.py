@@ -1,5 +1,6 @@
 """A report as one HTML page that has no script and loads nothing."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import jinja2
@@ -26,6 +27,8 @@ from hostbench.report.content import (
 from hostbench.report.plaintext import one_line
 
 _HERE = Path(__file__).parent
+# The console has the same colours, and shows blocks in the same way.
+THEME, BLOCKS, _LAYOUT = _HERE / "theme.css", _HERE / "blocks.css", _HERE / "page.css"
 
 # The meaning of a chart's signs: (class of the sign, words).
 _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
@@ -46,9 +49,11 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("band", "margin: within it nothing changed"),
     ),
     HistoryChart: (
-        ("dot", "a job"),
+        ("dot", "a job, with the interval of its figure where one is known"),
         ("level", "median between changes"),
         ("place", "first job after a change"),
+        ("roof", "theoretical limit"),
+        ("band", "sound hosts of the model, by the baseline"),
     ),
     HostsChart: (
         ("dot", "a host"),
@@ -79,14 +84,37 @@ def html(report: Report) -> str:
         undefined=jinja2.StrictUndefined,
         finalize=_printable,
     )
+    add_blocks(environment, mark=_mark)
+    css = "".join(path.read_text(encoding="utf-8") for path in (THEME, _LAYOUT, BLOCKS))
+    return environment.get_template("page.html.j2").render(report=report, css=Markup(css))  # noqa: S704
+
+
+def add_blocks(
+    environment: jinja2.Environment, *, mark: Callable[[str, str], Markup], job_address: str = ""
+) -> None:
+    """Let templates of an environment that finds this folder use blocks.html.j2.
+
+    `mark` returns a word such as a verdict, with the text to show. `job_address`: the address of
+    jobs, to which the id of one is added; empty: there are no links to jobs.
+    """
+
+    def drawings(chart: Chart) -> Markup:
+        """Return both drawings. The canvas escapes its texts and writes SVG."""
+        wide, narrow = draw(chart.drawing, chart.title, job_address)
+        return Markup(f"{wide}\n{narrow}")  # noqa: S704
+
     environment.filters |= {"kind": _kind, "inlines": inlines, "width": _width, "percent": percent}
     environment.globals |= {
-        "drawings": _drawings,
+        "drawings": drawings,
         "keys": _keys,
         "columns": _column_classes,
-        "css": Markup((_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704
+        "mark": mark,
+        "job_address": job_address,
     }
-    return environment.get_template("page.html.j2").render(report=report)
+
+
+def _mark(word: str, text: str) -> Markup:
+    return Markup('<span class="mark {}">{}</span>').format(word, text)
 
 
 def _kind(thing: object) -> str:
@@ -98,12 +126,6 @@ def _printable(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return one_line(value)
     return value
-
-
-def _drawings(chart: Chart) -> Markup:
-    """Return both drawings. The canvas escapes its texts and writes SVG."""
-    wide, narrow = draw(chart.drawing, chart.title)
-    return Markup(f"{wide}\n{narrow}")  # noqa: S704
 
 
 def _keys(chart: Chart) -> tuple[tuple[str, str], ...]:
@@ -138,8 +160,10 @@ def _absent(chart: Chart) -> set[str]:
     elif isinstance(drawing, SpreadChart):
         kinds = {point.kind for group in drawing.groups for r in group.rows for point in r.points}
         absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
-    elif isinstance(drawing, HistoryChart) and not drawing.changes:
-        absent.add("place")
+    elif isinstance(drawing, HistoryChart):
+        absent |= set() if drawing.changes else {"place"}
+        absent |= set() if drawing.limit is not None else {"roof"}
+        absent |= set() if drawing.expected is not None else {"band"}
     elif isinstance(drawing, HostsChart):
         rows = drawing.rows
         low, high = axis_range(drawing)

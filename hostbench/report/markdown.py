@@ -14,6 +14,7 @@ from hostbench.report.content import (
     Fold,
     InBrief,
     Inline,
+    JobId,
     Mark,
     Notice,
     Paragraph,
@@ -124,6 +125,8 @@ def _text(text: Text) -> str:
 
 
 def _inline(one: Inline) -> str:
+    if isinstance(one, JobId):
+        return escaped(one.id)
     if isinstance(one, Code):
         return _code(one.text)
     if isinstance(one, Strong):

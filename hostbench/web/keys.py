@@ -63,7 +63,10 @@ class KeyRing:
 
     def caller(self, offered: bytes) -> Caller | None:
         """Return the owner of this key, or None. It takes the same time for every key."""
-        digest = hashlib.sha256(offered).digest()
+        return self.owner(hashlib.sha256(offered).digest())
+
+    def owner(self, digest: bytes) -> Caller | None:
+        """Return the present owner of the key with this SHA-256, or None: it was revoked."""
         known = [one for source in self._sources for one in source()]
         found = [caller for caller, key in known if hmac.compare_digest(digest, key)]
         return found[0] if found else None
@@ -205,7 +208,7 @@ def requires(
     ring: KeyRing, *roles: Role, in_browsers: bool = False
 ) -> Callable[[Request], Awaitable[None]]:
     """Return a dependency that accepts a request with a key of one of `roles` and refuses any
-    other. `request.state.caller` is the key's owner.
+    other. `request.state.caller` is the key's owner, `request.state.key` the key's SHA-256.
 
     `in_browsers`: a browser asks for a name and a password; any name and the key are valid. Use
     this only for calls that change nothing: another page can make a browser send a request with the
@@ -230,6 +233,7 @@ def requires(
             text = "the key is not the one of this server; look into secrets/"
             raise _refusal(text, challenge)
         request.state.caller = caller
+        request.state.key = hashlib.sha256(offered).digest()
         if caller.role not in roles:
             raise Problem(
                 403,

@@ -75,33 +75,35 @@ class Problem(Exception):
 
 def install_problem_handlers(app: FastAPI) -> None:
     """Make every refusal of `app` a problem, including FastAPI's own."""
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(HostbenchError, _expected)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    for kind in (Problem, HostbenchError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer)
 
 
-async def _problem(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Problem)
-    return error.response()
+async def _answer(_request: Request, error: Exception) -> JSONResponse:
+    return as_problem(error).response()
 
 
-async def _expected(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HostbenchError)
-    if isinstance(error, UsageError):
-        return Problem(422, "invalid", error.message).response()
-    status, code = (503, "lacking") if isinstance(error, ResourceError) else (409, "refused")
-    return Problem(status, code, error.message).response()
-
-
-async def _http(_request: Request, error: Exception) -> JSONResponse:
+def as_problem(error: Exception) -> Problem:
+    """Return a refusal as a problem, also one of FastAPI's own."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, HostbenchError):
+        return _expected(error)
+    if isinstance(error, RequestValidationError):
+        return _invalid(error)
     assert isinstance(error, HTTPException)
     code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-    return Problem(error.status_code, code, str(error.detail), headers=error.headers).response()
+    return Problem(error.status_code, code, str(error.detail), headers=error.headers)
 
 
-async def _invalid(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
+def _expected(error: HostbenchError) -> Problem:
+    if isinstance(error, UsageError):
+        return Problem(422, "invalid", error.message)
+    status, code = (503, "lacking") if isinstance(error, ResourceError) else (409, "refused")
+    return Problem(status, code, error.message)
+
+
+def _invalid(error: RequestValidationError) -> Problem:
     errors = [
         FieldProblem(field=_spelt(one["loc"]), detail=_sentence(one)) for one in error.errors()
     ]
@@ -110,7 +112,7 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
         detail += f" ({ERRORS_LISTED} errors are listed; there may be more)"
     problem = Problem(422, "invalid", detail)
     problem.details = problem.details.model_copy(update={"errors": errors[:ERRORS_LISTED]})
-    return problem.response()
+    return problem
 
 
 def _spelt(place: Sequence[str | int]) -> str:

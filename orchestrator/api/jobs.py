@@ -8,7 +8,7 @@ from redis.exceptions import OutOfMemoryError
 from hostbench.model.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import Problem, problem_responses
-from orchestrator.api.common import Core, Job, JobId, as_json
+from orchestrator.api.common import Core, Job, as_json
 from orchestrator.core import Orchestrator
 from orchestrator.queue.jobs import QUEUED_MOST, Changed, Enqueued
 
@@ -78,7 +78,15 @@ def submit(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """POST /jobs."""
-    answer = _submitted(core, spec, idempotency_key)
+    answer, view = submitted(core, spec, idempotency_key)
+    return as_json(view, 200 if answer.outcome == "known" else 202, Location=f"/jobs/{answer.id}")
+
+
+def submitted(
+    core: Orchestrator, spec: JobSpec, idempotency_key: str | None
+) -> tuple[Enqueued, JobView]:
+    """Queue a job, or find the one that was submitted before. Raise Problem or RedisError."""
+    answer = _enqueued(core, spec, idempotency_key)
     if answer.outcome == "other":
         raise Problem(
             422,
@@ -89,11 +97,10 @@ def submit(
         )
     if answer.outcome == "full":
         raise _full()
-    view = answer.view or core.catalogue.view(answer.id)
-    return as_json(view, 200 if answer.outcome == "known" else 202, Location=f"/jobs/{answer.id}")
+    return answer, answer.view or core.catalogue.view(answer.id)
 
 
-def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -> Enqueued:
+def _enqueued(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -> Enqueued:
     body = spec.model_dump_json(exclude_defaults=True).encode()
     try:
         accepted = core.acceptance.accept(spec)
@@ -174,8 +181,14 @@ def job(job: Job) -> Response:
     ),
     responses=problem_responses([401, 403, 404, 409, 422, 503]),
 )
-def cancel(job_id: JobId, job: Job, core: Core) -> Response:
+def cancel(job: Job, core: Core) -> Response:
     """DELETE /jobs/{id}."""
+    return as_json(cancelled(core, job), 202)
+
+
+def cancelled(core: Orchestrator, job: JobView) -> JobView:
+    """Cancel a job; return it as it is then. Raise Problem if it has ended."""
+    job_id = job.id
     answer = core.jobs.cancel(job_id)
     if answer.outcome in ("ended", "unknown"):
         state = answer.before or job.state
@@ -185,7 +198,7 @@ def cancel(job_id: JobId, job: Job, core: Core) -> Response:
     view = core.catalogue.view(job_id)
     if view.state in TERMINAL:
         core.archive.keep(view)  # a resumed job may have measured before
-    return as_json(view, 202)
+    return view
 
 
 @router.post(
@@ -199,8 +212,13 @@ def cancel(job_id: JobId, job: Job, core: Core) -> Response:
     ),
     responses=problem_responses([401, 403, 404, 409, 422, 429, 503, 507]),
 )
-def resume(job_id: JobId, job: Job, core: Core) -> Response:
+def resume(job: Job, core: Core) -> Response:
     """POST /jobs/{id}/resume."""
+    return as_json(resumed(core, job), 202, Location=f"/jobs/{job.id}")
+
+
+def resumed(core: Orchestrator, job: JobView) -> JobView:
+    """Queue an ended job again; return it as it is then. Raise Problem if it cannot be resumed."""
     answer = _resumed(core, job)
     if answer.outcome == "full":
         raise _full()
@@ -208,10 +226,10 @@ def resume(job_id: JobId, job: Job, core: Core) -> Response:
         raise Problem(
             409,
             "not_resumable",
-            f"job {job_id} is {answer.before}; only a lost, failed or cancelled job is resumed",
+            f"job {job.id} is {answer.before}; only a lost, failed or cancelled job is resumed",
             state=answer.before,
         )
-    return as_json(core.catalogue.view(job_id), 202, Location=f"/jobs/{job_id}")
+    return core.catalogue.view(job.id)
 
 
 def _resumed(core: Orchestrator, job: JobView) -> Changed:

@@ -20,7 +20,8 @@ HTML, CSV_TYPE = "text/html", "text/csv"
 CHUNK_BYTES = 1 << 18
 # The page has no script and loads nothing, and the browser must not let a suite's texts do so.
 _PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
 _REPORT: dict[int | str, dict[str, Any]] = {

@@ -8,6 +8,7 @@ from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.model.jobs import JobSpec
 from hostbench.model.result import PlannedCase
 from hostbench.model.suite import ALL, Suite
+from hostbench.plan.estimate import Plan
 from hostbench.plan.suite import Changes, ad_hoc_suite, built_in_suites, changed, load_known_suite
 from hostbench.plan.workloads import find_workload, first_between_hosts, subsystems_of
 from hostbench.programs.params import check_value, known_param
@@ -55,6 +56,11 @@ class Acceptance:
 
     def accept(self, spec: JobSpec) -> Accepted:
         """Return the accepted submission for its hosts."""
+        return self.planned(spec)[0]
+
+    def planned(self, spec: JobSpec) -> tuple[Accepted, Plan, HostFacts]:
+        """Return the accepted submission, what it would measure, and the host as it is
+        registered."""
         suite = requested_suite(spec)
         subsystems = _subsystems(spec, suite)
         states = self._chosen_hosts(spec)
@@ -66,10 +72,11 @@ class Acceptance:
                     "start that service there, or name another host",
                     "hosts",
                 )
-        between = self._between(spec, suite, facts, two_hosts=len(states) > 1)
+        plan = self._plan(spec, suite, facts, two_hosts=len(states) > 1)
+        between = first_between_hosts(plan.cases)
         far_subsystems = () if between is None else self._far_subsystems(states, between)
         names = tuple(state.name for state in states)
-        return Accepted(spec, suite, names, tuple(subsystems), far_subsystems)
+        return Accepted(spec, suite, names, tuple(subsystems), far_subsystems), plan, facts
 
     def _far_subsystems(self, states: Sequence[HostState], between: PlannedCase) -> tuple[str, ...]:
         """Return the subsystems that the second host must serve for `between`, a case between two
@@ -133,18 +140,14 @@ class Acceptance:
             raise self._unregistered(state.name)
         return facts
 
-    def _between(
-        self, spec: JobSpec, suite: Suite, facts: HostFacts, *, two_hosts: bool
-    ) -> PlannedCase | None:
-        """Plan the whole suite on the host as it is; return the first case between two hosts, or
-        None."""
+    def _plan(self, spec: JobSpec, suite: Suite, facts: HostFacts, *, two_hosts: bool) -> Plan:
+        """Return the plan of the whole suite on the host as it is."""
         try:
-            plan = self._plans.plan(suite, facts.planned, far_host=two_hosts)
+            return self._plans.plan(suite, facts.planned, far_host=two_hosts)
         except UsageError as error:
             if spec.workload is not None:
                 _check_workload(spec, spec.workload, facts)
             raise refusal(error.message, _about(spec)) from None
-        return first_between_hosts(plan.cases)
 
 
 def requested_suite(spec: JobSpec) -> Suite:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -138,6 +139,19 @@ class JobStore:
     def queued(self) -> int:
         """Return how many jobs wait in a queue."""
         return self._redis.zcard(key("state", StackState.QUEUED))
+
+    def queued_by_host(self) -> dict[str, int]:
+        """Return how many queued jobs want each host; hosts that none wants are missing."""
+        queues = sorted(cast(set[str], self._redis.smembers(key("queues"))))
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for queue in queues:
+                pipeline.zcard(key("queue", queue))
+            lengths: list[int] = pipeline.execute()
+        found: Counter[str] = Counter()
+        for queue, length in zip(queues, lengths, strict=True):
+            for host in queue.partition("|")[0].split(","):
+                found[host] += length
+        return dict(found)
 
     # ---- from start to end, called by the orchestrator that runs the job ----
 

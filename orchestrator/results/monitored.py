@@ -1,6 +1,6 @@
-"""The series of all hosts with a stored job, for GET /metrics.
+"""The newest statuses of all hosts with a stored job, for GET /metrics and the console.
 
-A scrape reads no document. It shows what the index of figures has; decisions about jobs keep the
+No call reads a document. It shows what the index of figures has; decisions about jobs keep the
 index up to date, and where nobody asked for any, a process of its own does.
 """
 
@@ -17,6 +17,7 @@ import structlog
 from hostbench.base.errors import HostbenchError
 from hostbench.base.interrupt import Interrupt
 from hostbench.decisions.index import INDEX, is_stale, newest_statuses
+from hostbench.model.decision import SubsystemStatus
 from hostbench.page.series import exposition
 from hostbench.web.problem import Problem
 
@@ -29,7 +30,7 @@ _log = structlog.get_logger()
 
 
 class MonitoredHosts:
-    """The series of the hosts in one results directory."""
+    """The hosts in one results directory."""
 
     def __init__(
         self,
@@ -45,7 +46,8 @@ class MonitoredHosts:
         self._ending = ending
         self._lock = threading.Lock()
         self._made_of: tuple[int, ...] | None = None
-        self._text = b""
+        self._statuses: list[SubsystemStatus] = []
+        self._text: bytes | None = None
         self._looked_s: float | None = None
         self._in_vain = False
         self._looking: threading.Thread | None = None
@@ -53,14 +55,31 @@ class MonitoredHosts:
     def text(self) -> bytes:
         """Return the series in Prometheus' text format, as the index has them."""
         with self._lock:
-            self._look()
-            stamp = _stamp(self._results / INDEX)
-            if stamp != self._made_of:
-                # Without an index that can be read, the last series stay; the next scrape retries.
-                with contextlib.suppress(sqlite3.Error):
-                    self._text = exposition(newest_statuses(self._results))
-                    self._made_of = stamp
+            self._update()
+            if self._text is None:
+                self._text = exposition(self._statuses)
             return self._text
+
+    def statuses(self) -> list[SubsystemStatus]:
+        """Return the newest status of each subsystem of each host, as the index has them."""
+        with self._lock:
+            self._update()
+            return self._statuses
+
+    def look(self) -> None:
+        """Have new documents read soon, if it is time to."""
+        with self._lock:
+            self._look()
+
+    def _update(self) -> None:
+        self._look()
+        stamp = _stamp(self._results / INDEX)
+        if stamp != self._made_of:
+            # Without an index that can be read, the last ones stay; the next call retries.
+            with contextlib.suppress(sqlite3.Error):
+                self._statuses = newest_statuses(self._results)
+                self._text = None
+                self._made_of = stamp
 
     def close(self) -> None:
         """Wait for the thread that reads new documents; `ending` has come."""
@@ -76,10 +95,10 @@ class MonitoredHosts:
         if self._looking is not None and self._looking.is_alive():
             return
         self._looked_s = now_s
-        self._looking = threading.Thread(target=self._update, name="monitored", daemon=True)
+        self._looking = threading.Thread(target=self._read_new, name="monitored", daemon=True)
         self._looking.start()
 
-    def _update(self) -> None:
+    def _read_new(self) -> None:
         try:
             if is_stale(self._results):
                 self._in_vain = True

@@ -15,6 +15,7 @@ from hostbench.decisions.compare import compare
 from hostbench.decisions.history import headline_histories, history_of
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.job import JobDecider
+from hostbench.decisions.receipt import receipt_of
 from hostbench.decisions.sets import JobFilter, compared_sides, moment
 from hostbench.model.body import BodyModel
 from hostbench.model.decision import FigureKind, HostHistory
@@ -139,6 +140,28 @@ class BaselineQuestion(BodyModel):
         return checked_host(_document(results, self.job), os.environ)
 
 
+class ReceiptQuestion(BodyModel):
+    """Whether the host of a job is as it should be."""
+
+    asks: Literal["receipt"] = "receipt"
+    job: str
+
+    @property
+    def name(self) -> str:
+        """See Work of apart.py."""
+        return f"the answer about the host of {self.job}"
+
+    @property
+    def elsewhere(self) -> str:
+        """See Work of apart.py."""
+        return f"read it in a copy of the results with hostbench show {self.job}"
+
+    def answer(self, results: Path) -> StoredModel:
+        """Return the receipt. Raise UsageError for a document that cannot be trusted."""
+        document = _document(results, self.job)
+        return receipt_of(document, checked_host(document, os.environ))
+
+
 class JobQuestion(BodyModel):
     """The question about every job when its document is stored."""
 
@@ -187,6 +210,7 @@ Question = (
     | HistoryQuestion
     | BaselinesQuestion
     | BaselineQuestion
+    | ReceiptQuestion
     | JobQuestion
     | IndexQuestion
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
+import httpx
 import pytest
 
 from hostbench.base.exitcode import ExitCode
@@ -514,3 +515,14 @@ def test_other_commands_do_not_load_the_client() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=CHECKOUT, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_link_to_the_console(stack: Stack) -> None:
+    printed = stack.command.run("console")
+    assert printed.code == 0 and printed.output.startswith(
+        f"{stack.orchestrator.url}/ui/login?link="
+    )
+    page = httpx.get(printed.output.strip())
+    assert page.status_code == 200 and "Log in as api_key" in page.text
+    told = json.loads(stack.command.run("console", "--json").output)
+    assert told["url"] != printed.output.strip() and told["valid_s"] > 0

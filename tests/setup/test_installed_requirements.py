@@ -73,6 +73,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], ExitCode], ...] = (
     ("cancel", (JOB,), ExitCode.UNREACHABLE),
     ("resume", (JOB,), ExitCode.UNREACHABLE),
     ("hosts", (), ExitCode.UNREACHABLE),
+    ("console", (), ExitCode.UNREACHABLE),
     ("watch", (JOB,), ExitCode.UNREACHABLE),
     ("result", (JOB,), ExitCode.UNREACHABLE),
 )

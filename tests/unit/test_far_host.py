@@ -7,7 +7,6 @@ import pytest
 
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError
 from hostbench.base.interrupt import Interrupt
-from hostbench.cli.progress import plan_sentence
 from hostbench.model.jobs import JobSpec
 from hostbench.model.result import Busy, IdleWindow, PlannedCase, Reason
 from hostbench.model.service import IdleAnswer
@@ -16,6 +15,7 @@ from hostbench.model.table import Table, Workload
 from hostbench.plan.estimate import Plan
 from hostbench.plan.grid import make_plan
 from hostbench.plan.suite import ad_hoc_suite
+from hostbench.plan.words import plan_sentence
 from hostbench.plan.workloads import first_between_hosts
 from hostbench.programs.params import check_value
 from hostbench.remote.far_host import BothWatch

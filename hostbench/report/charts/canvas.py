@@ -63,15 +63,16 @@ class _Look(NamedTuple):
     dashed: bool = False
 
     @property
-    def style(self) -> str:
+    def attributes(self) -> str:
+        """Not `style`: the console's policy forbids styles inside a page."""
         if not self.width:
-            return f"fill:{self.ink.variable}"
-        style = f"fill:none;stroke:{self.ink.variable};stroke-width:{self.width:g}"
+            return f'fill="{self.ink.variable}"'
+        found = f'fill="none" stroke="{self.ink.variable}" stroke-width="{self.width:g}"'
         if self.rounded:
-            style += ";stroke-linecap:round;stroke-linejoin:round"
+            found += ' stroke-linecap="round" stroke-linejoin="round"'
         if self.dashed:
-            style += f";stroke-dasharray:{DASH * self.width:g},{GAP * self.width:g}"
-        return style
+            found += f' stroke-dasharray="{DASH * self.width:g},{GAP * self.width:g}"'
+        return found
 
 
 class Canvas:
@@ -80,6 +81,7 @@ class Canvas:
     def __init__(self, width: float, height: float) -> None:
         self._width, self._height = width, height
         self._texts: list[str] = []
+        self._links: list[str] = []
         self._paths: defaultdict[_Look, list[str]] = defaultdict(list)
 
     def text(
@@ -126,16 +128,28 @@ class Canvas:
         """Draw a disc: a line of zero length with round ends takes the least room in the SVG."""
         self._paths[_Look(ink, size, rounded=True)].append(_dot(at))
 
+    def link(self, at: XY, size: float, address: str, text: str) -> None:
+        """Have a disc without a colour lead to an address."""
+        x, y = _px(at[0]), _px(at[1])
+        words = one_line(text)
+        self._links.append(
+            f"<a href={quoteattr(address)} aria-label={quoteattr(words)}><title>{escape(words)}"
+            f'</title><circle cx="{x}" cy="{y}" r="{size / 2:g}" fill="transparent"/></a>'
+        )
+
     def svg(self, title: str, css_class: str, order: Iterable[Ink]) -> str:
         """Return the element with an accessible name. The first ink is at the bottom; texts are on
         top."""
         title = one_line(title)
+        # A picture has no parts that can be reached.
+        role = "group" if self._links else "img"
         lines = [
             f'<svg class="{css_class}" viewBox="0 0 {_px(self._width)} {_px(self._height)}" '
-            f'role="img" aria-label={quoteattr(title)}>',
+            f'role="{role}" aria-label={quoteattr(title)}>',
             f"<title>{escape(title)}</title>",
             *self._layers(order),
             *self._texts,
+            *self._links,
             "</svg>",
         ]
         return "\n".join(lines)
@@ -144,7 +158,7 @@ class Canvas:
         for ink in order:
             # Filled shapes lie below stroked ones.
             for look in sorted((one for one in self._paths if one.ink is ink), key=_is_stroked):
-                yield f'<path d="{"".join(self._paths.pop(look))}" style="{look.style}"/>'
+                yield f'<path d="{"".join(self._paths.pop(look))}" {look.attributes}/>'
         assert not self._paths, "an ink without a place"
 
 

@@ -20,8 +20,9 @@ from hostbench.report.content import (
 )
 
 
-def draw(drawing: Drawing, title: str) -> tuple[str, str]:
-    """Return two SVG elements: for wide and for narrow windows."""
+def draw(drawing: Drawing, title: str, job_address: str = "") -> tuple[str, str]:
+    """Return two SVG elements: for wide and for narrow windows. `job_address`: see add_blocks of
+    html.py."""
     if isinstance(drawing, BarChart):
         return bar_chart(drawing, title)
     if isinstance(drawing, SpreadChart):
@@ -31,7 +32,7 @@ def draw(drawing: Drawing, title: str) -> tuple[str, str]:
     if isinstance(drawing, ForestChart):
         return forest_chart(drawing, title)
     if isinstance(drawing, HistoryChart):
-        return history_chart(drawing, title)
+        return history_chart(drawing, title, job_address)
     if isinstance(drawing, HostsChart):
         return hosts_chart(drawing, title)
     if isinstance(drawing, MatrixChart):

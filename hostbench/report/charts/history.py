@@ -1,19 +1,25 @@
 """One figure over the jobs of months, and where it changed."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import quote
 
-from hostbench.base.units import tick
+from hostbench.base.units import human, tick
 from hostbench.report.charts.axes import Scale, linear_ticks
 from hostbench.report.charts.canvas import CHARACTER_PX, NARROW_PX, WIDE_PX, Canvas, Ink
 from hostbench.report.content import HistoryChart
 
-LAYERS = (Ink.GRID, Ink.QUIET, Ink.BAR, Ink.LIMIT, Ink.TEXT)
+LAYERS = (Ink.BAND, Ink.GRID, Ink.QUIET, Ink.INTERVAL, Ink.BAR, Ink.LIMIT, Ink.TEXT)
 TOP_PX, BOTTOM_PX, LEFT_PX, RIGHT_PX = 22, 24, 84, 34
 TICK_LEFT_PX, TICK_BELOW_PX = 6, 12
 ROOM = 0.08
+LINK_PX = 16
+# A limit further off than this many times the range of the figures would press them flat: only its
+# table has it.
+LIMIT_REACH = 2.0
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 # The distances between ticks, which are midnights or hours of a day.
@@ -36,9 +42,13 @@ WIDE = _Layout(width=WIDE_PX, plot=240, ticks=7)
 NARROW = _Layout(width=NARROW_PX, plot=200, ticks=3)
 
 
-def history_chart(chart: HistoryChart, title: str) -> tuple[str, str]:
-    """Return the wide and the narrow drawing of the chart."""
-    return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
+def history_chart(chart: HistoryChart, title: str, job_address: str = "") -> tuple[str, str]:
+    """Return the wide and the narrow drawing of the chart. With the address of jobs, each point
+    leads to its job."""
+    return (
+        _drawn(chart, title, WIDE, "wide", job_address),
+        _drawn(chart, title, NARROW, "narrow", job_address),
+    )
 
 
 def date_ticks(first_s: float, last_s: float, most: int) -> list[tuple[float, str]]:
@@ -57,14 +67,16 @@ def date_ticks(first_s: float, last_s: float, most: int) -> list[tuple[float, st
     return [(t.timestamp(), f"{t:{form}}") for t in times if first_s <= t.timestamp() <= last_s]
 
 
-def _drawn(chart: HistoryChart, title: str, layout: _Layout, css_class: str) -> str:
+def _drawn(
+    chart: HistoryChart, title: str, layout: _Layout, css_class: str, job_address: str
+) -> str:
     bottom = TOP_PX + layout.plot
     x_low, x_high = _range([x for x, _ in chart.points], least=HOUR_S)
-    values = [y for _, y in chart.points]
-    y_low, y_high = _range(values, least=abs(values[0]) * 0.01)
+    y_low, y_high = _heights(chart)
     x = Scale(x_low, x_high, LEFT_PX, layout.width - RIGHT_PX)
     y = Scale(y_low, y_high, bottom, TOP_PX)
     canvas = Canvas(layout.width, bottom + BOTTOM_PX)
+    _reference(canvas, chart, y, (LEFT_PX, layout.width - RIGHT_PX))
     for time_s, label in date_ticks(x_low, x_high, layout.ticks):
         at = x.px(time_s)
         canvas.line((at, TOP_PX), (at, bottom), Ink.GRID)
@@ -75,12 +87,43 @@ def _drawn(chart: HistoryChart, title: str, layout: _Layout, css_class: str) -> 
         label = tick(value, chart.unit)
         canvas.text((LEFT_PX - TICK_LEFT_PX, at), label, ink=Ink.QUIET, anchor="end")
     _changes(canvas, chart, x, bottom)
-    for point in chart.points:
-        canvas.dot((x.px(point[0]), y.px(point[1])), Ink.BAR, 5)
+    for point, interval in itertools.zip_longest(chart.points, chart.intervals):
+        at = x.px(point[0])
+        if interval is not None:
+            canvas.line((at, y.px(interval[0])), (at, y.px(interval[1])), Ink.INTERVAL, 1.5)
+        canvas.dot((at, y.px(point[1])), Ink.BAR, 5)
     for level in chart.levels:
         at = y.px(level.y)
         canvas.line((x.px(level.first), at), (x.px(level.last), at), Ink.LIMIT, 2)
+    for (time_s, value), job in zip(chart.points, chart.jobs, strict=False):
+        if job_address:
+            text = f"{job}: {human(value, chart.unit)}"
+            canvas.link((x.px(time_s), y.px(value)), LINK_PX, job_address + quote(job), text)
     return canvas.svg(title, css_class, LAYERS)
+
+
+def _heights(chart: HistoryChart) -> tuple[float, float]:
+    """Return the lowest and the highest value of the vertical axis."""
+    values = [value for _, value in chart.points]
+    values += [end for interval in chart.intervals if interval for end in interval]
+    low, high = min(values), max(values)
+    reach = LIMIT_REACH * max(high - low, abs(low) * 0.05)
+    near = [*(chart.expected or ()), chart.limit]
+    values += [v for v in near if v is not None and low - reach <= v <= high + reach]
+    return _range(values, least=abs(values[0]) * 0.01)
+
+
+def _reference(canvas: Canvas, chart: HistoryChart, y: Scale, ends: tuple[float, float]) -> None:
+    """Draw what the figures are held against, as far as it is on the axis."""
+    left, right = ends
+    if chart.expected is not None:
+        low, high = chart.expected
+        below = y.low if low is None else min(max(low, y.low), y.high)
+        above = y.high if high is None else min(max(high, y.low), y.high)
+        canvas.box(left, y.px(above), right - left, y.px(below) - y.px(above), Ink.BAND)
+    if chart.limit is not None and y.low <= chart.limit <= y.high:
+        at = y.px(chart.limit)
+        canvas.polyline([(left, at), (right, at)], Ink.LIMIT, 1.5, dashed=True)
 
 
 def _changes(canvas: Canvas, chart: HistoryChart, x: Scale, bottom: float) -> None:

@@ -1,0 +1,173 @@
+"""Stored results as a list, from the index of figures: no document is read."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hostbench.decisions.index import NEWEST_OF_EACH_CASE, reading
+from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.model.result import StoredModel, Verdict
+
+
+@dataclass(frozen=True)
+class ResultFilter:
+    """Which results are listed; None: any.
+
+    - `host`, `suite`: names.
+    - `case`: words of a case's title, or the beginning of its hash; a result has such a case.
+    - `verdict`: a case has it: one that `case` means, if it is given.
+    - `since_unix_s`, `until_unix_s`: begun at or after, and before.
+    """
+
+    host: str | None = None
+    suite: str | None = None
+    case: str | None = None
+    verdict: Verdict | None = None
+    since_unix_s: float | None = None
+    until_unix_s: float | None = None
+
+
+class ListedResult(StoredModel):
+    """A result. `verdicts`: how many cases have each, or are `unfinished`; `figures`: of the cases
+    that the filter means, if these are few."""
+
+    job: str
+    host: str
+    suite: str
+    begun_unix_s: float
+    cases: int
+    verdicts: dict[str, int]
+    figures: tuple[CaseFigure, ...] = ()
+
+
+class ResultsFound(StoredModel):
+    """A part of the results that a filter leaves, the newest first; `count` of all of them.
+    `cases`: titles of the cases that the filter means; None: it names none."""
+
+    results: tuple[ListedResult, ...]
+    count: int
+    cases: tuple[str, ...] | None = None
+
+
+# With more cases than this, a list shows no figures.
+CASES_SHOWN = 1
+
+
+def listed_results(root: Path, wanted: ResultFilter, first: int, most: int) -> ResultsFound:
+    """Return the results from number `first` (from 0) on, at most `most`. Raise sqlite3.Error if
+    there is no index that can be read."""
+    with reading(root) as connection:
+        meant = None if wanted.case is None else _meant(connection, wanted.case)
+        where, values = _condition(wanted, meant)
+        (count,) = connection.execute(f"SELECT COUNT(*) FROM results{where}", values).fetchone()  # noqa: S608
+        rows = connection.execute(
+            "SELECT job, host, suite, begun, cases, verdicts FROM results"  # noqa: S608
+            f"{where} ORDER BY begun DESC, job DESC LIMIT ? OFFSET ?",
+            (*values, most, first),
+        ).fetchall()
+        shown = meant if meant is not None and len(meant) <= CASES_SHOWN else []
+        return ResultsFound(
+            results=tuple(
+                ListedResult(
+                    job=job,
+                    host=host,
+                    suite=suite,
+                    begun_unix_s=begun,
+                    cases=cases,
+                    verdicts=json.loads(verdicts),
+                    figures=_figures(connection, job, shown),
+                )
+                for job, host, suite, begun, cases, verdicts in rows
+            ),
+            count=count,
+            cases=None if meant is None else tuple(one.title for one in meant),
+        )
+
+
+def listed_names(root: Path) -> tuple[list[str], list[str]]:
+    """Return the names of all hosts with a result, and of all suites. Raise sqlite3.Error as
+    `listed_results`."""
+    with reading(root) as connection:
+        hosts = connection.execute("SELECT DISTINCT host FROM results ORDER BY host")
+        suites = connection.execute("SELECT DISTINCT suite FROM results ORDER BY suite")
+        return [name for (name,) in hosts], [name for (name,) in suites]
+
+
+def newest_result(root: Path, host: str) -> JobFigures | None:
+    """Return the newest result of a host, without its figures; None: it has none. Raise
+    sqlite3.Error as `listed_results`."""
+    with reading(root) as connection:
+        row = connection.execute(
+            "SELECT head FROM jobs WHERE job = (SELECT job FROM results WHERE host = ? "
+            "ORDER BY begun DESC, job DESC LIMIT 1)",
+            (host,),
+        ).fetchone()
+        return None if row is None else JobFigures.model_validate_json(row[0])
+
+
+def newest_cases(root: Path, host: str) -> list[str]:
+    """Return the titles of the cases in the newest result of a host. Raise sqlite3.Error as
+    `listed_results`."""
+    with reading(root) as connection:
+        rows = connection.execute(
+            "SELECT json_extract(figure, '$.title') FROM figures WHERE job = (SELECT job "
+            "FROM results WHERE host = ? ORDER BY begun DESC, job DESC LIMIT 1)",
+            (host,),
+        )
+        return sorted(title for (title,) in rows)
+
+
+def _meant(connection: sqlite3.Connection, text: str) -> list[CaseFigure]:
+    """Return the newest figure of each case that a text means: that with this title or workload
+    alone, if there is one."""
+    words = text.casefold().split()
+    plain = " ".join(words)
+    found = [
+        one
+        for one in (
+            CaseFigure.model_validate_json(figure)
+            for (figure,) in connection.execute(NEWEST_OF_EACH_CASE)
+        )
+        if one.case.startswith(plain) or all(word in one.title.casefold() for word in words)
+    ]
+    exact = [one for one in found if one.title.casefold() == plain]
+    return exact or found
+
+
+def _condition(
+    wanted: ResultFilter, meant: Sequence[CaseFigure] | None
+) -> tuple[str, tuple[Any, ...]]:
+    parts: list[tuple[str, Any]] = [
+        ("host = ?", wanted.host),
+        ("suite = ?", wanted.suite),
+        ("begun >= ?", wanted.since_unix_s),
+        ("begun < ?", wanted.until_unix_s),
+    ]
+    if meant is not None:
+        cases = json.dumps([one.case for one in meant])
+        having = 'job IN (SELECT job FROM figures WHERE "case" IN (SELECT value FROM json_each(?))'
+        if wanted.verdict is None:
+            parts.append((f"{having})", cases))
+        else:
+            verdict = f" AND json_extract(figure, '$.verdict') = '{wanted.verdict}')"
+            parts.append((having + verdict, cases))
+    elif wanted.verdict is not None:
+        parts.append(("json_extract(verdicts, '$.' || ?) > 0", str(wanted.verdict)))
+    used = [(text, value) for text, value in parts if value is not None]
+    where = " AND ".join(text for text, _ in used)
+    return f" WHERE {where}" if where else "", tuple(value for _, value in used)
+
+
+def _figures(
+    connection: sqlite3.Connection, job: str, cases: Sequence[CaseFigure]
+) -> tuple[CaseFigure, ...]:
+    found = (
+        connection.execute(
+            'SELECT figure FROM figures WHERE "case" = ? AND job = ?', (one.case, job)
+        ).fetchone()
+        for one in cases
+    )
+    return tuple(CaseFigure.model_validate_json(row[0]) for row in found if row)

@@ -1,0 +1,267 @@
+"""The console in a real browser: from the login to the end of a job, at every width, in both
+themes, without a complaint, and by the rules for accessible pages."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from hostbench.decisions.index import FigureIndex
+from tests.console.real_console import HOST, KEYS, LONG, SHORT, WATCHED, ConsoleStack
+from tests.console.stored_series import store_series
+from tests.patience import PATIENCE_S
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None,
+        reason="NO BROWSER, the console is not tested in one: scripts/system-packages.sh browser",
+    ),
+    pytest.mark.exhaustive,
+]
+SERIES, CASE = "series-1", "cpu.fma fp64 avx2 2 threads"
+WIDTHS = (380, 768, 1280)
+PATIENCE_MS = PATIENCE_S * 1000
+REDUCED = "document.documentElement.scrollWidth"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # In a container as root, Chromium cannot have its sandbox.
+        one = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+class Visit:
+    """A window with whatever it complained of, and every address that it asked for."""
+
+    def __init__(self, chromium: Browser, console: ConsoleStack, **options: Any) -> None:
+        self.console = console
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.context: BrowserContext = chromium.new_context(base_url=console.url, **options)
+        self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        # The console also has what the policy of a page forbade.
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def __enter__(self) -> "Visit":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.context.close()
+        if exception[0] is None:
+            assert self.complaints == []
+            assert [url for url in self.requests if not url.startswith(self.console.url)] == []
+
+    def log_in(self, name: str = "bob") -> Page:
+        self.page.goto("/ui/login")
+        self.page.get_by_label("Key").fill(KEYS[name][1])
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_url("**/ui/hosts")
+        return self.page
+
+
+def test_log_in_submit_and_watch_to_the_end(chromium: Browser, console: ConsoleStack) -> None:
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        page.get_by_role("navigation").get_by_role("link", name="New measurement").click()
+        page.get_by_label("Or one workload").select_option("cpu.clock")
+        page.get_by_label("Duration").fill("2")
+        page.get_by_label("Duration").press("Tab")
+        page.get_by_label("Number of threads").select_option("1") if page.locator(
+            "select#p-threads"
+        ).count() else page.get_by_label("Number of threads").fill("1")
+        page.locator("#p-sample_interval_s").fill("0.5")
+        page.locator("#p-sample_interval_s").press("Tab")
+        page.locator("summary", has_text="How").click()
+        page.get_by_label("Trials of each case").fill("2")
+        page.get_by_label("Trials of each case").press("Tab")
+        page.get_by_label("When the host is not idle").select_option("force")
+        expect(page.locator("#plan")).to_contain_text("1 case, 2 trials", timeout=PATIENCE_MS)
+        page.get_by_role("button", name="Start the measurement").click()
+        page.wait_for_url("**/ui/jobs/*")
+        expect(page.locator("#figure")).to_contain_text("Hz", timeout=PATIENCE_MS)
+        # Two charts, one above the other, whose time axes are the same.
+        plots = page.locator(".chart .u-over")
+        expect(plots).to_have_count(2, timeout=PATIENCE_MS)
+        figure, disturbed = (plots.nth(number).bounding_box() for number in (0, 1))
+        assert figure is not None and disturbed is not None
+        assert (figure["x"], figure["width"]) == (disturbed["x"], disturbed["width"])
+        assert figure["y"] < disturbed["y"]
+        # The page becomes that of an ended job by itself.
+        page.get_by_role("link", name="Read the report").wait_for(timeout=PATIENCE_MS)
+        assert "succeeded" in page.locator("#status").inner_text()
+        page.get_by_role("link", name="Read the report").click()
+        assert "ad-hoc on bench-1" in page.get_by_role("heading", level=1).inner_text()
+
+
+def test_cancel(chromium: Browser, console: ConsoleStack) -> None:
+    job = console.orchestrator.submit(**LONG)
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        page.goto(f"/ui/jobs/{job}")
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_text("cancelled by request").or_(
+            page.locator("#status .mark.cancelled")
+        ).first.wait_for(timeout=PATIENCE_MS)
+        page.get_by_role("button", name="Resume").wait_for(timeout=PATIENCE_MS)
+
+
+def test_without_scripts(chromium: Browser, console: ConsoleStack) -> None:
+    job = console.orchestrator.submit(**WATCHED)
+    with Visit(chromium, console, java_script_enabled=False) as visit:
+        page = visit.log_in()
+        page.goto(f"/ui/new?workload=cpu.clock&host={HOST}&p.duration_s=0.05")
+        page.get_by_role("button", name="Show the plan").click()
+        assert "1 case" in page.locator("#plan").inner_text()
+        console.orchestrator.wait_for(job)
+        page.goto(f"/ui/jobs/{job}")
+        assert "Hz" in page.locator("table.cases").inner_text()
+
+
+def series(console: ConsoleStack) -> list[str]:
+    """Results of a host that became slower."""
+    jobs = store_series(console.orchestrator.results, SERIES, [1.0] * 12 + [0.9] * 12)
+    with FigureIndex(console.orchestrator.results) as index:
+        index.refresh()
+    return jobs
+
+
+def test_compare_two_sides_and_reach_a_job_by_its_point(
+    chromium: Browser, console: ConsoleStack
+) -> None:
+    jobs = series(console)
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        page.goto(f"/ui/results?host={SERIES}")
+        for job in (*jobs[4:8], *jobs[-4:]):
+            page.get_by_label(f"Compare {job}").check()
+        page.get_by_role("button", name="Compare").click()
+        page.wait_for_url("**/ui/compare?*")
+        assert "worse" in page.locator(".answer .verdict").inner_text().lower()
+        assert page.locator("svg.wide").is_visible() and not page.locator("svg.narrow").is_visible()
+        # A word says what it means where it stands.
+        word = page.locator("table button.word", has_text="worse").first
+        meaning = page.locator("#word-worse")
+        expect(meaning).to_be_hidden()
+        word.hover()
+        expect(meaning).to_be_visible()
+        expect(meaning).to_contain_text("interval of the ratio leaves out 1")
+        page.mouse.move(2, 2)
+        expect(meaning).to_be_hidden()
+        word.focus()
+        page.keyboard.press("Enter")
+        expect(meaning).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(meaning).to_be_hidden()
+        page.goto(f"/ui/history?host={SERIES}&case={quote(CASE)}")
+        assert "Changed once." in page.locator(".answer").inner_text()
+        page.locator(f'svg.wide a[href="/ui/jobs/{jobs[12]}"]').click()
+        page.wait_for_url(f"**/ui/jobs/{jobs[12]}")
+
+
+def test_words_and_results_without_scripts(chromium: Browser, console: ConsoleStack) -> None:
+    series(console)
+    with Visit(chromium, console, java_script_enabled=False) as visit:
+        page = visit.log_in()
+        page.goto("/ui/results")
+        page.get_by_label("Host").fill(SERIES)
+        page.get_by_role("button", name="Show").click()
+        assert "24 results" in page.locator("#choose").inner_text()
+        word = page.locator("table button.word", has_text="clean").first
+        word.click()
+        expect(page.locator("#word-clean")).to_be_visible()
+
+
+def pages(console: ConsoleStack) -> dict[str, str]:
+    """A page of each kind."""
+    done, runs = console.orchestrator.submit(**SHORT), console.orchestrator.submit(**LONG)
+    console.orchestrator.wait_for(done)
+    console.service.wait_for_program()
+    jobs = series(console)
+    return {
+        "hosts": "/ui/hosts",
+        "form": f"/ui/new?workload=cpu.fma&host={HOST}&p.threads=0",
+        "plan": f"/ui/new?suite=quick&host={HOST}",
+        "ended": f"/ui/jobs/{done}",
+        "running": f"/ui/jobs/{runs}",
+        "results": f"/ui/results?host={SERIES}",
+        "case": f"/ui/results?host={SERIES}&case={quote(CASE)}",
+        "comparison": f"/ui/compare?a={','.join(jobs[:6])}&b={','.join(jobs[-6:])}",
+        "sides": "/ui/compare",
+        "history": f"/ui/history?host={SERIES}&case={quote(CASE)}",
+        "headlines": f"/ui/history?host={SERIES}",
+        "doctor": f"/ui/doctor?host={SERIES}",
+        "help": "/ui/help",
+        "document": "/ui/help/measurement",
+        "reference": "/ui/help/api-reference",
+        "schema": "/ui/help/api-reference/JobSpec",
+    }
+
+
+def test_every_page_at_every_width_in_both_themes(chromium: Browser, console: ConsoleStack) -> None:
+    found: dict[str, Any] = {}
+    for theme in ("light", "dark"):
+        with Visit(chromium, console, color_scheme=theme) as visit:
+            visit.page.goto("/ui/login")
+            found |= broken_rules(visit.page, f"login {theme}")
+            visit.log_in()
+            for name, path in pages(console).items():
+                visit.page.goto(path)
+                for width in WIDTHS:
+                    visit.page.set_viewport_size({"width": width, "height": 900})
+                    if (wide := visit.page.evaluate(REDUCED)) != width:
+                        found[f"{name} {width}"] = wide
+                found |= broken_rules(visit.page, f"{name} {theme}")
+            console.end_all()
+    assert found == {}
+
+
+def broken_rules(page: Page, name: str) -> dict[str, Any]:
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    options = {"resultTypes": ["violations"]}
+    rules = Axe().run(page, options=options).response["violations"]
+    return {f"{name}: {rule['id']}": rule["nodes"][0]["html"] for rule in rules}
+
+
+def test_with_the_keyboard_alone(chromium: Browser, console: ConsoleStack) -> None:
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        page.goto("/ui/hosts")
+        page.keyboard.press("Tab")
+        focused = "document.activeElement.textContent.trim()"
+        assert page.evaluate(focused) == "To the content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.goto("/ui/hosts")
+        reached = set()
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate(focused))
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") not in (
+                "none",
+                "",
+            )
+        assert {"hostbench", "Hosts", "New measurement", "Log out"} <= reached
+
+
+def test_the_first_page_is_light(chromium: Browser, console: ConsoleStack) -> None:
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        sizes: list[int] = []
+        page.on("response", lambda answer: sizes.append(len(answer.body())))
+        began_s = time.perf_counter()
+        page.goto("/ui/hosts", wait_until="load")
+        took_s = time.perf_counter() - began_s
+        assert sum(sizes) < 150_000, sizes
+        assert took_s < PATIENCE_S

@@ -1,0 +1,321 @@
+"""Results, comparisons, histories and the doctor's page, as a browser without scripts gets them."""
+
+import html
+import random
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from grafana.looks import LIVE
+from hostbench.base.units import human
+from hostbench.decisions.index import INDEX, FigureIndex
+from hostbench.decisions.listing import ResultFilter, listed_results
+from hostbench.results.store import DOCUMENT
+from tests.console.real_console import BOARDS, ConsoleStack
+from tests.console.stored_series import store_series
+from tests.console.test_pages import ARABIC, EVIL, text_of, twin
+from tests.each import each
+
+HOST = "bench-9"
+CASE = "cpu.fma fp64 avx2 2 threads"
+CHANGED_AT, JOBS = 14, 24
+
+
+def lowered(page: str) -> str:
+    """The text of a page, whose sentences begin with small letters in messages."""
+    return text_of(page).casefold()
+
+
+class Stored:
+    """A stack with the results of a host that became 7 % slower, and of hosts with odd names."""
+
+    def __init__(self, console: ConsoleStack) -> None:
+        self.console = console
+        spread = random.Random(3)
+        factors = [spread.gauss(1.0, 0.006) * (1 if n < CHANGED_AT else 0.93) for n in range(JOBS)]
+        results = console.orchestrator.results
+        self.jobs = store_series(results, HOST, factors)
+        self.evil = store_series(results, EVIL, [1.0, 1.01], suite="night", day=12)
+        self.arabic = store_series(results, ARABIC, [1.0], suite="late", day=14)
+        with FigureIndex(results) as index:
+            index.refresh()
+        self.bob = console.logged_in("bob")
+
+    def twin(self, path: str) -> Any:
+        return twin(self.console, path)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
+    with ConsoleStack(tmp_path_factory.mktemp("stored")).running() as console:
+        yield Stored(console)
+
+
+# ---- results ----
+
+
+def test_the_newest_come_first_and_names_are_text(stored: Stored) -> None:
+    view = stored.twin("/ui/results.json")
+    assert [row["job"] for row in view["rows"]] == [
+        *stored.arabic,
+        *reversed(stored.evil),
+        *reversed(stored.jobs),
+    ]
+    page = stored.bob.page("/ui/results")
+    assert "<script>alert" not in page and "<img src=x" not in page and ARABIC in page
+    assert all(f'value="{job}"' in page for job in stored.jobs)
+
+
+@each(
+    ("query", "count"),
+    [
+        ("", JOBS + 3),
+        (f"host={HOST}", JOBS),
+        (f"host={quote(EVIL)}", 2),
+        ("suite=night", 2),
+        ("host=nothing", 0),
+        (f"case={quote(CASE)}", JOBS + 3),
+        ("case=avx2+FP64", JOBS + 3),
+        ("case=mem.triad", 0),
+        ("verdict=clean", JOBS + 3),
+        ("verdict=failed", 0),
+        (f"case={quote(CASE)}&verdict=clean&host={HOST}", JOBS),
+        (f"case={quote(CASE)}&verdict=invalid", 0),
+        ("since=2026-11-12&until=2026-11-13", 2),
+        ("until=2026-11-02T00:00%2B00:00", 4),
+        ("case=%25&host=%25", 0),
+        ("case='; DROP TABLE results; --", 0),
+    ],
+)
+def test_filters(stored: Stored, query: str, count: int) -> None:
+    view = stored.twin(f"/ui/results.json?{query}")
+    assert (view["pages"]["items"], len(view["rows"])) == (count, count), view["problem"]
+    page = text_of(stored.bob.page(f"/ui/results?{query}"))
+    assert ("No result is like this" in page) == (count == 0)
+
+
+@each("query", ["since=yesterday", "until=2026-13-01"])
+def test_a_time_that_is_none_is_said_at_once(stored: Stored, query: str) -> None:
+    view = stored.twin(f"/ui/results.json?{query}")
+    assert "is no time; give a date such as" in view["problem"] and view["rows"] == []
+    assert "is no time" in text_of(stored.bob.page(f"/ui/results?{query}"))
+
+
+def test_one_case_has_its_figure_in_each_row(stored: Stored) -> None:
+    view = stored.twin(f"/ui/results.json?host={HOST}&case={quote(CASE)}")
+    assert view["cases"] == [CASE]
+    figures = [float(row["figure"].split()[0]) for row in reversed(view["rows"])]
+    assert max(figures[CHANGED_AT:]) < min(figures[:CHANGED_AT])
+    assert {row["verdict"] for row in view["rows"]} == {"clean"}
+
+
+def test_ticked_results_are_compared(stored: Stored) -> None:
+    jobs = stored.jobs[CHANGED_AT - 6 : CHANGED_AT + 6]
+    ticked = "&".join(f"job={job}" for job in reversed(jobs))
+    answer = stored.bob.get(f"/ui/results/compare?{ticked}")
+    assert answer.status_code == 303
+    page = text_of(stored.bob.page(answer.headers["location"]))
+    assert "Worse: of 6 cases 6 worse." in page and "6 jobs of bench-9" in page
+    one = stored.bob.get(f"/ui/results/compare?job={jobs[0]}", follow_redirects=True)
+    assert one.status_code == 200 and "Sides" in one.text
+    assert stored.bob.get("/ui/results/compare").status_code == 422
+
+
+# ---- comparison ----
+
+
+def test_a_comparison_has_every_figure_without_scripts(stored: Stored) -> None:
+    a, b = ",".join(stored.jobs[:6]), ",".join(stored.jobs[-6:])
+    page = stored.bob.page(f"/ui/compare?a={a}&b={b}")
+    view = stored.twin(f"/ui/compare.json?a={a}&b={b}")
+    api = stored.console.orchestrator.client.get(f"/compare?a={a}&b={b}").json()
+    assert view["comparison"] == api
+    for case in api["cases"]:
+        # Where both figures have the same word, the page has one of them.
+        change = case["changes"]["undisturbed"]
+        assert human(change["value_a"], case["unit"]) in page
+        assert human(change["value_b"], case["unit"]) in page
+    assert page.count("<svg") == 2 and "−6." in page and "smallest found" in page
+    assert 'popovertarget="word-worse"' in page and 'id="word-worse"' in page
+    assert " style=" not in page and "hostbench compare --stack" in page
+
+
+def test_two_jobs_beside_many_others(stored: Stored) -> None:
+    a, b = stored.jobs[0], stored.jobs[-1]
+    view = stored.twin(f"/ui/compare.json?a={a}&b={b}")
+    assert view["comparison"]["earlier"] >= 12
+    swapped = stored.twin(f"/ui/compare.json?{view['swapped']}")
+    assert (swapped["chosen"]["a"], swapped["chosen"]["b"]) == (b, a)
+
+
+@each(
+    ("query", "words"),
+    [
+        ("a=latest&b=latest-9999", "latest-9999 is not there"),
+        ("a=latest&b=latest", "is on both sides"),
+        ("a=latest&b=nothing", "there is no job"),
+        ("a=latest&b=../../etc/passwd", "there is no job"),
+        (f"a=latest&b={quote(EVIL)}", "there is no job"),
+        ("a=latest&b=latest-1&host=nowhere", "leave none of them"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made(stored: Stored, query: str, words: str) -> None:
+    page = stored.bob.page(f"/ui/compare?{query}")
+    assert words in lowered(page) and "<script>alert" not in page
+    assert stored.twin(f"/ui/compare.json?{query}")["comparison"] is None
+
+
+# ---- history ----
+
+
+def test_a_history_shows_its_change_and_leads_to_each_job(stored: Stored) -> None:
+    query = f"host={HOST}&case={quote(CASE)}"
+    view = stored.twin(f"/ui/history.json?{query}")
+    (one,) = view["found"]["histories"]
+    assert [change["job"] for change in one["changes"]] == [stored.jobs[CHANGED_AT]]
+    assert all(point["low"] < point["value"] < point["high"] for point in one["points"])
+    page = stored.bob.page(f"/ui/history?{query}")
+    text = text_of(page)
+    assert "Changed once." in text and "Theoretical limit: 118.2 Gop/s" in text
+    # In both drawings, and in the table.
+    assert page.count(f'href="/ui/jobs/{stored.jobs[3]}"') == 3
+    assert all(human(point["value"], one["unit"]) in page for point in one["points"])
+    assert " style=" not in page
+    assert f"hostbench history --stack &#39;{CASE}&#39; --host {HOST}" in page
+
+
+def test_all_headline_cases_of_a_host(stored: Stored) -> None:
+    view = stored.twin(f"/ui/history.json?host={HOST}")
+    words = {one["title"]: one["word"] for one in view["found"]["histories"]}
+    assert words[CASE] == "worse"
+    page = stored.bob.page(f"/ui/history?host={HOST}")
+    assert f"case={quote(CASE)}" in page and "changed once" in page
+    assert "bench-9" in stored.bob.page("/ui/history")
+
+
+@each(
+    ("query", "words"),
+    [
+        ("host=nowhere", "no stored job is of a host 'nowhere'"),
+        (f"host={quote(EVIL)}x", "no stored job is of a host"),
+        (f"host={HOST}&case=cpu.nothing", "no stored job has a case"),
+        (f"host={HOST}&case=cpu.fma", "may be any of"),
+        (f"host={HOST}&since=yesterday", "is no time"),
+    ],
+)
+def test_a_history_that_cannot_be_made(stored: Stored, query: str, words: str) -> None:
+    page = stored.bob.page(f"/ui/history?{query}")
+    assert words in lowered(page) and "<script>alert" not in page
+
+
+# ---- the boards ----
+
+
+def test_an_ended_job_leads_to_its_samples_on_the_boards(stored: Stored) -> None:
+    job = stored.jobs[0]
+    page = html.unescape(stored.bob.page(f"/ui/jobs/{job}"))
+    assert f'href="{BOARDS}/d/{LIVE}?var-job={job}&var-host={HOST}&from=' in page
+
+
+# ---- doctor ----
+
+
+def test_the_doctor_of_a_host(stored: Stored) -> None:
+    page = stored.bob.page(f"/ui/doctor?host={HOST}")
+    view = stored.twin(f"/ui/doctor.json?host={HOST}")
+    assert view["job"] == stored.jobs[-1]
+    assert text_of(html.escape(view["receipt"]["answer"])) in text_of(page)
+    assert view["facts"]["host"] == HOST and view["facts"]["kernel"] in text_of(page)
+    assert "hostbench doctor" in page
+    evil = stored.bob.page(f"/ui/doctor?host={quote(EVIL)}")
+    assert "<script>alert" not in evil and "Facts of its last result" in evil
+
+
+def test_the_doctor_of_a_host_that_has_never_measured(stored: Stored) -> None:
+    page = lowered(stored.bob.page("/ui/doctor?host=bench-1"))
+    assert "no stored result is of a host" in page and "hostbench doctor" in page
+
+
+def test_before_anything_is_stored(tmp_path: Path) -> None:
+    with ConsoleStack(tmp_path).running() as console:
+        bob = console.logged_in("bob")
+        for path in ("/ui/results", "/ui/history", "/ui/doctor"):
+            assert re.search("being made|No result is", text_of(bob.page(path))), path
+        words = "latest-1 is not there: 0 jobs"
+        assert words in lowered(bob.page("/ui/compare?a=latest-1&b=x"))
+
+
+def test_strangers_see_none_of_it(stored: Stored) -> None:
+    for path in ("results", "compare", "history", "doctor", "help", "help/api-reference"):
+        answer = httpx.get(f"{stored.console.url}/ui/{path}")
+        assert answer.status_code == 303 and "/ui/login" in answer.headers["location"]
+        assert httpx.get(f"{stored.console.url}/ui/{path}.json").status_code == 401
+
+
+# ---- many ----
+
+
+def multiplied(results: Path, hosts: int, count: int) -> None:
+    """Have the index list this many results, as if each were a copy of the first one in it."""
+    with FigureIndex(results) as index:
+        (first, *_) = index.ids()
+    connection = sqlite3.connect(results / INDEX)
+    with connection:
+        for number in range(count):
+            job = f"20260101T{number:06}Z-quick-{number % 65536:04x}"
+            directory = results / job
+            directory.mkdir()
+            (directory / DOCUMENT).write_text("{}")
+            status = (directory / DOCUMENT).stat()
+            stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+            host = f"node-{number % hosts:03}"
+            connection.execute(
+                "INSERT INTO jobs SELECT ?, ?, head FROM jobs WHERE job = ?", (job, stamp, first)
+            )
+            connection.execute(
+                'INSERT INTO figures SELECT "case", ?, figure FROM figures WHERE job = ?',
+                (job, first),
+            )
+            connection.execute(
+                "INSERT INTO results SELECT ?, ?, suite, begun - ?, cases, verdicts "
+                "FROM results WHERE job = ?",
+                (job, host, number, first),
+            )
+    connection.close()
+
+
+def test_twenty_thousand_results_of_five_hundred_hosts(tmp_path: Path) -> None:
+    with ConsoleStack(tmp_path).running() as console:
+        results = console.orchestrator.results
+        store_series(results, "bench-1", [1.0])
+        multiplied(results, hosts=500, count=20_000)
+        bob = console.logged_in("bob")
+        took: dict[str, list[float]] = {}
+        for _ in range(5):
+            for query in (
+                "",
+                "page=400",
+                "host=node-007",
+                "suite=quick&verdict=clean&page=200",
+                f"case={quote(CASE)}&verdict=clean",
+                "case=fma&verdict=disturbed",
+                "since=2026-01-01",
+            ):
+                began_s = time.perf_counter()
+                answer = bob.get(f"/ui/results?{query}")
+                took.setdefault(query, []).append(time.perf_counter() - began_s)
+                assert answer.status_code == 200 and len(answer.content) < 100_000
+        # The least: other work on the machine may take the rest.
+        least_ms = {query: min(times) * 1000 for query, times in took.items()}
+        assert max(least_ms.values()) < 300, least_ms
+        last = twin(console, "/ui/results.json?page=9999")
+        assert (last["pages"]["page"], len(last["rows"])) == (401, 1)
+    found = listed_results(results, ResultFilter(host="node-007"), 0, 50)
+    assert found.count == 40 and {one.host for one in found.results} == {"node-007"}
