@@ -21,23 +21,23 @@ def documents_of(expressions: Sequence[str], root: Path) -> list[ResultDocument]
     A set is what `hostbench compare` takes: ids, patterns, files and directories, separated by
     commas. Raise UsageError.
     """
-    # Jobs of many hosts may have one id.
     found: dict[str, ResultDocument] = {}
     with FigureIndex(root) as index:
         for part in (part.strip() for text in expressions for part in text.split(",")):
             if part.endswith(".json") or "/" in part or Path(part).is_dir():
                 for path in _paths(Path(part)):
                     one = read_document(_read(path), str(path), REMEDY)
-                    found.setdefault(_identity(one), one)
+                    found.setdefault(_name(one), one)
             else:
                 for job in jobs_of(part, index, JobFilter()):
                     one = ResultsStore(root).job(job.job).load()
-                    found.setdefault(_identity(one), one)
+                    found.setdefault(_name(one), one)
     return list(found.values())
 
 
-def _identity(document: ResultDocument) -> str:
-    return document.digest or f"{document.host.hostname} {document.job.id}"
+def _name(document: ResultDocument) -> str:
+    """Return what tells a document from others: jobs of many hosts may have one id."""
+    return document.digest or document.job.id
 
 
 def _paths(path: Path) -> Iterator[Path]:
