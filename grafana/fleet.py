@@ -216,7 +216,7 @@ def _lines() -> table.Panel:
         .override_by_name("invalid, failed", [*number("none", 0, 105), *coloured_text(FOUND)])
         .override_by_name("disturbed", [*number("none", 0, 85), *coloured_text(FOUND)])
         .override_by_name("lowest of limit", [*number(SHARE, 1, 115), *coloured_text(OF_LIMIT)])
-        .override_by_name("lowest delivered", [*number(SHARE, 1, 125), *coloured_text(DELIVERED)])
+        .override_by_name("lowest delivered", [*number(SHARE, 1, 140), *coloured_text(DELIVERED)])
         .override_by_name("host was", [*coloured_text(PLAIN), width(90)])
         .override_by_name("taken", [*number(SHARE, 1, 75), *coloured_text(PLAIN)])
         .override_by_name("culprit", [*coloured_text(PLAIN), prop("custom.minWidth", 200)])
