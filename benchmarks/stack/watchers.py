@@ -48,11 +48,11 @@ def _shares(console: ConsoleStack, job: str, watchers: int) -> dict[str, float]:
     def watch() -> None:
         one = console.logged_in("bob")
         # The stream may end with the job.
-        with contextlib.suppress(Exception):
-            with one.client.stream("GET", f"/ui/jobs/{job}/live") as answer:
-                for _ in answer.iter_lines():
-                    if over.is_set():
-                        return
+        path = f"/ui/jobs/{job}/live"
+        with contextlib.suppress(Exception), one.client.stream("GET", path) as answer:
+            for _ in answer.iter_lines():
+                if over.is_set():
+                    return
 
     threads = [threading.Thread(target=watch) for _ in range(watchers)]
     for thread in threads:
