@@ -63,7 +63,7 @@ def _name_in_id(suite: Suite, member: CampaignMember | None) -> str:
     begin in the same second, and one results directory may have all their documents."""
     if member is None:
         return suite.name
-    return f"{suite.name}-{hashlib.sha256(member.node.encode()).hexdigest()[:NODE_DIGITS]}"
+    return f"{suite.name}-{hashlib.sha256(member.unit.encode()).hexdigest()[:NODE_DIGITS]}"
 
 
 class JobRunner:
