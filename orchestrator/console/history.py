@@ -19,7 +19,7 @@ from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
 from orchestrator.console.documents import Meaning, meanings
 from orchestrator.console.results import NAMES_MOST
-from orchestrator.console.shell import View, add_page
+from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.core import Orchestrator
 from orchestrator.results.questions import BaselineQuestion, HistoryQuestion
 
@@ -79,7 +79,7 @@ async def history(
     suite: Name = "",
     since: Time = "",
     until: Time = "",
-    figure: Annotated[FigureKind | None, Query()] = None,
+    figure: Annotated[FigureKind | None, EMPTY_IS_NONE, Query()] = None,
 ) -> View:
     """GET /ui/history."""
     given = {"host": host, "case": case, "suite": suite, "since": since, "until": until}
