@@ -108,10 +108,10 @@ async def history(
         reference = await _reference(core, found) if "case" in chosen else None
     except HostbenchError as error:
         return view.model_copy(update={"problem": as_problem(error).details.detail})
-    title = found.histories[0].title if "case" in chosen else "History"
+    title = f"{found.histories[0].title} on" if "case" in chosen else "History of"
     return view.model_copy(
         update={
-            "title": f"{title} on {found.host}",
+            "title": f"{title} {found.host}",
             "found": found,
             "reference": reference,
             "command": _command(chosen),
