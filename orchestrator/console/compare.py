@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from hostbench.base.errors import HostbenchError
 from hostbench.model.decision import Comparison
@@ -13,11 +14,12 @@ from hostbench.report.content import Report
 from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
 from orchestrator.api.decisions import MARGIN_LEAST, MARGIN_MOST, SIDE_CHARACTERS_MOST
-from orchestrator.console.shell import View, add_page
+from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.results.questions import CompareQuestion
 
 router = APIRouter()
 Side = Annotated[str, Query(max_length=SIDE_CHARACTERS_MOST)]
+Margin = Annotated[float, Field(ge=MARGIN_LEAST, le=MARGIN_MOST)]
 Name = Annotated[str, Query(max_length=253)]
 
 
@@ -46,7 +48,7 @@ async def compare(
     b: Side = "",
     host: Name = "",
     suite: Name = "",
-    margin: Annotated[float | None, Query(ge=MARGIN_LEAST, le=MARGIN_MOST)] = None,
+    margin: Annotated[Margin | None, EMPTY_IS_NONE, Query()] = None,
 ) -> View:
     """GET /ui/compare."""
     given = {"a": a, "b": b, "host": host, "suite": suite}

@@ -119,9 +119,11 @@ class _Renderer(RendererHTML):
         """The same within a line."""
         return ""
 
-    def table_open(self, *_rest: Any) -> str:
-        """Have a wide table scrolled by itself."""
-        return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
+    def table_open(self, _tokens: Any, _number: int, _options: Any, env: Any) -> str:
+        """Have a wide table scrolled by itself, under a name of its own."""
+        env["tables"] = count = env.get("tables", 0) + 1
+        name = f"Table {count}"
+        return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table>'
 
     def table_close(self, *_rest: Any) -> str:
         """Close it."""

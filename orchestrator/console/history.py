@@ -19,7 +19,7 @@ from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
 from orchestrator.console.documents import Meaning, meanings
 from orchestrator.console.results import NAMES_MOST
-from orchestrator.console.shell import View, add_page
+from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.core import Orchestrator
 from orchestrator.results.questions import BaselineQuestion, HistoryQuestion
 
@@ -79,7 +79,7 @@ async def history(
     suite: Name = "",
     since: Time = "",
     until: Time = "",
-    figure: Annotated[FigureKind | None, Query()] = None,
+    figure: Annotated[FigureKind | None, EMPTY_IS_NONE, Query()] = None,
 ) -> View:
     """GET /ui/history."""
     given = {"host": host, "case": case, "suite": suite, "since": since, "until": until}
@@ -108,10 +108,10 @@ async def history(
         reference = await _reference(core, found) if "case" in chosen else None
     except HostbenchError as error:
         return view.model_copy(update={"problem": as_problem(error).details.detail})
-    title = found.histories[0].title if "case" in chosen else "History"
+    title = f"{found.histories[0].title} on" if "case" in chosen else "History of"
     return view.model_copy(
         update={
-            "title": f"{title} on {found.host}",
+            "title": f"{title} {found.host}",
             "found": found,
             "reference": reference,
             "command": _command(chosen),

@@ -25,7 +25,7 @@ from hostbench.model.result import Verdict
 from hostbench.results.ids import submitted_unix_s
 from orchestrator.api.common import Core, JobId
 from orchestrator.console.paging import Pages, where
-from orchestrator.console.shell import View, add_page
+from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.console.visitor import LoggedIn
 from orchestrator.core import Orchestrator
 
@@ -84,7 +84,7 @@ def results(
     host: Name = "",
     suite: Name = "",
     case: Words = "",
-    verdict: Annotated[Verdict | None, Query()] = None,
+    verdict: Annotated[Verdict | None, EMPTY_IS_NONE, Query()] = None,
     since: Time = "",
     until: Time = "",
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,

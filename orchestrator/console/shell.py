@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import jinja2
 from fastapi import APIRouter, Depends, Request, Response
 from markupsafe import Markup
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from starlette.responses import HTMLResponse
 
 import hostbench
@@ -63,6 +63,14 @@ NAVIGATION = (
     Section("/ui/doctor", "Doctor"),
     Section("/ui/help", "Help"),
 )
+
+
+def _or_none(value: object) -> object:
+    return value or None
+
+
+# Of a parameter that a form without scripts sends empty where nothing was chosen.
+EMPTY_IS_NONE = BeforeValidator(_or_none)
 
 
 class View(BaseModel):

@@ -77,6 +77,7 @@ def test_the_newest_come_first_and_names_are_text(stored: Stored) -> None:
     ("query", "count"),
     [
         ("", JOBS + 3),
+        ("host=&suite=&case=&verdict=&since=&until=", JOBS + 3),
         (f"host={HOST}", JOBS),
         (f"host={quote(EVIL)}", 2),
         ("suite=night", 2),
@@ -153,6 +154,12 @@ def test_two_jobs_beside_many_others(stored: Stored) -> None:
     assert view["comparison"]["earlier"] >= 12
     swapped = stored.twin(f"/ui/compare.json?{view['swapped']}")
     assert (swapped["chosen"]["a"], swapped["chosen"]["b"]) == (b, a)
+    # As the form sends it.
+    same = stored.twin(f"/ui/compare.json?a={a}&b={b}&host=&suite=&margin=")
+    assert same["comparison"] == view["comparison"]
+    wide = stored.twin(f"/ui/compare.json?a={a}&b={b}&margin=0.5")
+    assert {case["word"] for case in wide["comparison"]["cases"]} == {"same"}
+    assert stored.bob.get(f"/ui/compare?a={a}&b={b}&margin=7").status_code == 422
 
 
 @each(
@@ -207,7 +214,7 @@ def test_all_headline_cases_of_a_host(stored: Stored) -> None:
         (f"host={quote(EVIL)}x", "no stored job is of a host"),
         (f"host={HOST}&case=cpu.nothing", "no stored job has a case"),
         (f"host={HOST}&case=cpu.fma", "may be any of"),
-        (f"host={HOST}&since=yesterday", "is no time"),
+        (f"host={HOST}&since=yesterday&figure=", "is no time"),
     ],
 )
 def test_a_history_that_cannot_be_made(stored: Stored, query: str, words: str) -> None:

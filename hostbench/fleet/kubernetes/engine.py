@@ -31,13 +31,15 @@ from hostbench.fleet.kubernetes.pair_progress import PairProgress
 from hostbench.fleet.kubernetes.progress import Progress, untaint
 from hostbench.fleet.kubernetes.states import pods_by_job, statuses
 from hostbench.fleet.kubernetes.watches import Watches, facts_now
-from hostbench.fleet.node import CAMPAIGN, read_document_of_log
+from hostbench.fleet.node import CAMPAIGN, END, read_document_of_log
 from hostbench.fleet.pair.secret import new_secret
 from hostbench.model.result import ResultDocument
 
 # Pods of deleted Jobs end within their grace period; those of a dead node when it is given up.
 CLEAN_S_MOST = 180.0
 CLEAN_PAUSE_S = 5.0
+LOG_S_MOST = 5.0
+LOG_PAUSE_S = 0.5
 
 
 class KubernetesEngine:
@@ -256,10 +258,17 @@ class KubernetesEngine:
                     self._pods[job.unit] = pod.name
 
     def _log(self, pod: str) -> list[str]:
-        try:
-            return self._api.all(lambda client: client.log(pod, container=CONTAINER))
-        except ApiError as error:
-            raise UsageError(f"the log of pod {pod} is gone: {error.status.message}") from None
+        """Return the lines of a pod's log. On a busy node a pod may have ended before its runtime
+        has written the last lines: wait for them."""
+        until_s = time.monotonic() + LOG_S_MOST
+        while True:
+            try:
+                lines = self._api.all(lambda client: client.log(pod, container=CONTAINER))
+            except ApiError as error:
+                raise UsageError(f"the log of pod {pod} is gone: {error.status.message}") from None
+            if any(line.rstrip() == END for line in lines) or time.monotonic() >= until_s:
+                return lines
+            time.sleep(LOG_PAUSE_S)
 
     def _mark_cancelled(self, name: str, value: str | None) -> None:
         patch = {"metadata": {"annotations": {CANCELLED_ANNOTATION: value}}}

@@ -8,6 +8,7 @@
   const GAP_PX = 6;
   const WAIT_MS = 250;
   let shown = null;
+  let beside = null;
   let waits = 0;
 
   function place(word, meaning) {
@@ -25,6 +26,7 @@
       meaning.showPopover();
       place(word, meaning);
       shown = meaning;
+      beside = word;
     }
   }
 
@@ -66,7 +68,8 @@
       }
     }
   });
-  addEventListener("scroll", hide, { passive: true });
+  // Also after the focus went to a word out of sight, which scrolled there.
+  addEventListener("scroll", () => shown && shown.matches(":popover-open") && place(beside, shown), { passive: true, capture: true });
 })();
 
 (() => {
