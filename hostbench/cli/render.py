@@ -123,6 +123,7 @@ def _overview_cells(line: SubsystemLine, is_wide: bool) -> list[Text]:
     case, worst = line.headline, line.worst
     metric = None if case is None else case.metrics[case.primary]
     counts = [f"{count} {verdict or 'unfinished'}" for verdict, count in line.worst_first]
+    shortest = counts[0] if worst is None else f"{line.verdicts[worst]} {worst}"
     return [
         Text(line.subsystem if case is None else case.title),
         Text("–" if metric is None else human(metric.statistics.median, metric.unit)),
@@ -133,7 +134,7 @@ def _overview_cells(line: SubsystemLine, is_wide: bool) -> list[Text]:
         Text(_narrow(line.delivered_ratio)),
         Text("–" if line.condition is None else _condition(line, is_wide)),
         Text(
-            ", ".join(counts if is_wide else counts[:1]),
+            ", ".join(counts) if is_wide else shortest,
             style="dim" if worst is None else VERDICT_STYLES[worst],
         ),
     ]

@@ -57,15 +57,20 @@ class SubsystemLine:
 
     @property
     def worst(self) -> Verdict | None:
-        """The worst verdict of its cases, or None while some are unfinished."""
-        if None in self.verdicts:
-            return None
-        return next(verdict for verdict in WORST_FIRST if verdict in self.verdicts)
+        """The worst verdict of its cases that were measured, or None while some are unfinished."""
+        return None if None in self.verdicts else worst_verdict(filter(None, self.verdicts))
 
     @property
     def worst_first(self) -> list[tuple[Verdict | None, int]]:
         """The number of cases for each verdict; the verdict None counts the unfinished ones."""
         return [(one, self.verdicts[one]) for one in (None, *WORST_FIRST) if self.verdicts[one]]
+
+
+def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """Return the worst verdict of what was measured: skipped only where all were."""
+    found = set(verdicts)
+    measured = [one for one in WORST_FIRST if one in found - {Verdict.SKIPPED}]
+    return next(iter(measured), Verdict.SKIPPED if found else None)
 
 
 def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from redis.exceptions import RedisError
 
-from hostbench.judge.overview import WORST_FIRST
+from hostbench.judge.overview import worst_verdict
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import SubsystemStatus
 from hostbench.model.jobs import JobView, StackState
@@ -168,7 +168,7 @@ def _card(
         queued=queued.get(name, 0),
         statuses=statuses,
         word=next((word for word in HostWord if word in words), None),
-        verdict=next((verdict for verdict in WORST_FIRST if verdict in verdicts), None),
+        verdict=worst_verdict(filter(None, verdicts)),
     )
 
 

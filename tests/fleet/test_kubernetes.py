@@ -29,6 +29,7 @@ from hostbench.fleet.kubernetes import lease
 from hostbench.fleet.kubernetes.api import delete_seen
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, PodOptions
+from hostbench.fleet.kubernetes.progress import Progress
 from hostbench.fleet.kubernetes.rights import roles
 from tests.fleet.campaigns import small_suite
 from tests.fleet.cluster import REPOSITORY, Cluster, name_of
@@ -315,6 +316,27 @@ def test_failed_nodes_are_measured_again_and_a_cancelled_campaign_goes_on(
     begun_with = KubernetesEngine(namespace, None).begun_with("again")
     assert (begun_with["image"], begun_with["queue"]) == ("hostbench:test", None)
     engine.clean("again")
+    assert left(simulated, namespace) == []
+
+
+def test_a_follower_takes_back_what_it_began_while_another_client_cancelled(
+    simulated: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = add_namespace(simulated, "meanwhile")
+    simulated.add_nodes(["meanwhile-runs"], labels={"test": "meanwhile"})
+    engine, advance = KubernetesEngine(namespace, PODS), Progress.advance
+    with monkeypatch.context() as without_jobs:
+        without_jobs.setattr(Progress, "advance", lambda *_: None)
+        engine.start(campaign(engine, "meanwhile"))
+
+    def too_late(progress: Progress, *arguments: Any) -> None:
+        KubernetesEngine(namespace, PODS).cancel("meanwhile")
+        advance(progress, *arguments)
+
+    monkeypatch.setattr(Progress, "advance", too_late)
+    (*_, last) = engine.watch("meanwhile")
+    assert (last.state, last.reason) == (NodeState.FAILED, "cancelled")
+    engine.clean("meanwhile")
     assert left(simulated, namespace) == []
 
 

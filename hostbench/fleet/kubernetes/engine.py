@@ -127,6 +127,12 @@ class KubernetesEngine:
                 found = self._statuses(stored, facts)
                 if not stored.cancelled:
                     progress.advance(facts, found)
+                if progress.has_begun:
+                    # Another client may have cancelled it meanwhile, without these Jobs.
+                    progress.has_begun = False
+                    stored = self._stored(name)
+                    if stored.cancelled:
+                        self._end(stored)
                 for status in found:
                     if shown.get(status.node) != status:
                         shown[status.node] = status
@@ -169,8 +175,14 @@ class KubernetesEngine:
         """See Engine."""
         stored = self._stored(name)
         self._mark_cancelled(name, "true")
+        self._end(stored)
+
+    def _end(self, stored: "_Stored") -> None:
+        """Delete the Jobs of what had not ended when it was cancelled, and take the taints away."""
+        name = stored.campaign.name
         facts = facts_now(self._api, name)
-        ended = {one.node for one in self._statuses(stored, facts) if one.state.ended}
+        found = statuses(stored.campaign, stored.options, facts, cancelled=False)
+        ended = {one.node for one in found if one.state.ended}
         jobs = [job.name for job in facts.jobs.values() if not job.ended and job.unit not in ended]
         self._delete_jobs(jobs)
         untaint(self._api, name, facts)

@@ -96,6 +96,7 @@ class PairProgress(Progress):
                     due.append(_Due(PairEnd(pair, pair.nodes[0]), 1, suspended=suspended))
         self._make_jobs(facts, due)
         self._api.each(again, begin_job)
+        self.has_begun |= bool(again)
         self._begun.update(again)
 
     def _has_begun(self, pair: Pair, ends: dict[str, EndJobs]) -> bool:
@@ -151,6 +152,7 @@ class PairProgress(Progress):
             client.create(job)
 
         self._api.each(new, make)
+        self.has_begun |= bool(new)
         self._made.update(new)
         self._begun.difference_update(new)
         self._kept.difference_update(new)

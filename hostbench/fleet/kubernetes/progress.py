@@ -27,7 +27,10 @@ _BEGIN: dict[str, object] = {"spec": {"suspend": False}}
 
 class Progress:
     """Does what is due for a campaign. What was done once is not done again before the watches say
-    so: they come later than the calls."""
+    so: they come later than the calls.
+
+    `has_begun`: Jobs were made or begun since the last time it was set to False.
+    """
 
     def __init__(self, api: Api, campaign: Campaign, options: PodOptions) -> None:
         self._api, self._campaign, self._options = api, campaign, options
@@ -37,6 +40,7 @@ class Progress:
         self._deleted: set[str] = set()
         self._tainted: dict[str, bool] = {}
         self._free: dict[str, dict[str, str]] = {}
+        self.has_begun = False
 
     def advance(self, facts: Facts, found: Sequence[NodeStatus] | None = None) -> None:
         """Make missing Jobs, begin those whose turn it is, keep results, set and remove taints."""
@@ -83,6 +87,7 @@ class Progress:
             client.create(job)
 
         self._api.each(due, make_one)
+        self.has_begun = True
         self._made.update(due)
         # A Job that somebody deleted has its name again, and nothing was done for the new one.
         names = {job_name(self._campaign.name, node, attempt) for node, attempt in due.items()}
@@ -106,6 +111,7 @@ class Progress:
         room = self._campaign.at_most - (len(open_jobs) - len(waiting))
         due = [job.name for job in waiting[: max(0, room)]]
         self._api.each(due, begin_job)
+        self.has_begun |= bool(due)
         self._begun.update(due)
 
     def _keep(self, jobs: Mapping[str, JobFacts], states: Mapping[str, NodeStatus]) -> None:
