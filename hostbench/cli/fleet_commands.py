@@ -37,6 +37,9 @@ from hostbench.model.suite import Suite
 # How often people see how far a campaign is; each end without a document, and each new reason for
 # waiting, is a line at once.
 COUNTS_S = 5.0
+# Options that mean nothing without --pairs, and those that mean nothing without a suite.
+OF_PAIRS = frozenset({"rounds", "seed", "rack", "of"})
+OF_SUITES = frozenset({"trials", "peers"})
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ def begin(engine: Engine, request: CampaignRequest) -> Campaign:
     name = request.name
     if request.pairs is not None:
         request.pairs.check()
+    elif alone := sorted(OF_PAIRS & request.given):
+        raise UsageError(f"--{alone[0]} says which pairs to measure; give --pairs with it")
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
     elif request.pairs is not None and request.pairs.of:
@@ -126,6 +131,12 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
             f"campaign {name} measures another suite, {campaign.suite.name}; leave out the suite "
             "to continue it, or choose another --name"
         )
+    if not request.names_what and (alone := sorted(OF_SUITES & request.given)):
+        raise UsageError(
+            f"--{alone[0]} changes a suite; name the suite of campaign {name} with it, or leave the "
+            "option out to continue the campaign"
+        )
+    _check_pairs(campaign, request.pairs)
     begun_with = {**engine.begun_with(name), **_limits(campaign)}
     wanted = {**vars(request.options), **_limits(request)}
     for option in sorted(request.given & begun_with.keys()):
@@ -141,6 +152,19 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
             f"campaign {name} keeps the nodes that it began with; --nodes counts for a new one\n"
         )
     return campaign
+
+
+def _check_pairs(campaign: Campaign, request: PairsRequest | None) -> None:
+    """Raise UsageError if the options make other pairs than those of the campaign. A retest was
+    made from the documents of its time."""
+    if request is None:
+        return
+    made = campaign.pairs if request.of else numbered(rounds_for(campaign.nodes, request))
+    if not made or made != campaign.pairs:
+        raise UsageError(
+            f"campaign {campaign.name} measures other pairs than these options make; leave out "
+            "--pairs, --rounds, --seed and --rack to continue it, or choose another --name"
+        )
 
 
 def _limits(one: Campaign | CampaignRequest) -> dict[str, object]:

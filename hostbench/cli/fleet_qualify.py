@@ -81,12 +81,12 @@ def qualify(
     else:
         from hostbench.fleet.kubernetes.engine import KubernetesEngine
 
-        hosts = {} if report is None else _hosts(report)
+        hosts = None if report is None else _hosts(report)
         engine = KubernetesEngine(namespace, None)
         if engine.campaign(name).pairs:
             raise UsageError(f"{name} measures pairs of nodes; hostbench fleet pairs judges them")
         for status in engine.status(name):
-            found[status.node] = qualification(status, hosts.get(status.node))
+            found[status.node] = qualification(status, hosts)
     gate.put(found, nodes)
     _show(found, nodes, as_json=as_json)
     raise typer.Exit(exit_code(tuple(found.values())))

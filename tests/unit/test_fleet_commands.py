@@ -167,6 +167,8 @@ def test_going_on_with_a_campaign_takes_what_it_was_asked_for(
     assert engine.kept["c"].at_most == 1
     with pytest.raises(UsageError, match="campaign c measures another suite, quick"):
         run("run", "--workload=cpu.fma", "--name=c", "--no-documents")
+    with pytest.raises(UsageError, match="--trials changes a suite; name the suite of campaign c"):
+        run("run", "--name=c", "--trials=3", "--no-documents")
     # The cluster may have lost a node that the same selector matched before.
     assert run("run", "quick", "--name=c", "--nodes=n1", "--no-documents") == 0
     assert engine.kept["c"].nodes == ("n1", "n2")

@@ -19,9 +19,10 @@ from lightkube.config.models import Cluster, Context
 from lightkube.models.meta_v1 import Status
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, Node, Pod
+from pydantic import TypeAdapter
 
 from hostbench.base.errors import ResourceError, UnreachableError, UsageError
-from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus, PostTo
+from hostbench.fleet.campaign import Campaign, Digest, Exclusive, NodeState, NodeStatus, PostTo
 from hostbench.fleet.kubernetes import api, watches
 from hostbench.fleet.kubernetes.api import Api, Patience, described
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
@@ -33,7 +34,7 @@ from hostbench.fleet.kubernetes.facts import (
     pod_facts,
     scheduler_words,
 )
-from hostbench.fleet.kubernetes.gate import _read_system
+from hostbench.fleet.kubernetes.gate import _read_system, qualification
 from hostbench.fleet.kubernetes.nodes import label_selector, pod_requests
 from hostbench.fleet.kubernetes.objects import (
     OPTIONS,
@@ -695,3 +696,11 @@ def test_a_cluster_that_answered_before_is_waited_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr(api, "PATIENCE_S", -1.0)
     with pytest.raises(UnreachableError):
         patience.pause_s(lost, CLUSTER)
+
+
+def test_a_node_that_the_report_does_not_have_is_not_qualified() -> None:
+    digest = TypeAdapter(Digest).validate_json(json.dumps(DIGEST))
+    status = NodeStatus("n1", NodeState.MEASURED, None, digest)
+    assert qualification(status, None).answer == "True"
+    found = qualification(status, {})
+    assert (found.answer, found.reason) == ("Unknown", "NotJudged")

@@ -158,6 +158,16 @@ def test_a_tournament_has_every_pair(
     assert code == 0, err
     links = [frozenset(pair.nodes) for pair in engine.kept["all"].pairs]
     assert len(links) == len(set(links)) == 6
+    # The same options continue it; others are refused.
+    for code, more in {
+        0: ["--pairs=tournament"],
+        2: ["--pairs=matchings", "--rounds=1"],
+    }.items():
+        assert said(capsys, *run("--name=all", "--no-documents", *more))[0] == code
+    assert said(capsys, *run("net-two-hosts", "--name=nodes", "--no-documents"))[0] == 0
+    for options in (["--pairs=tournament"], ["--pairs=retest", "--of=all"]):
+        code, _, err = said(capsys, *run("--name=nodes", "--no-documents", *options))
+        assert code == 2 and "campaign nodes measures other pairs" in err, err
 
 
 @pytest.mark.parametrize(
@@ -170,6 +180,7 @@ def test_a_tournament_has_every_pair(
         ),
         (["net-two-hosts", "--pairs=matchings", "--rounds=24"], "--rounds '24' is not allowed"),
         (["net-two-hosts", "--pairs=matchings", "--nodes=node000"], "--pairs needs two nodes"),
+        (["net-two-hosts", "--rounds=3"], "--rounds says which pairs to measure; give --pairs"),
         (["--pairs=retest"], "--of names the campaigns that --pairs retest"),
         (["net-two-hosts", "--pairs=matchings", "--of=x"], "--of names the campaigns"),
         (["net-two-hosts", "--pairs=retest", "--of=x"], "leave out suite and --nodes"),

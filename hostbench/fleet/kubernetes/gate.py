@@ -63,9 +63,9 @@ class GateNode:
     qualified_system: Mapping[str, str] | None = None
 
 
-def qualification(status: NodeStatus, host: FleetHost | None) -> Qualification:
-    """Return what a campaign says of a node. `host`: the node in the report of the campaign, if
-    there is one."""
+def qualification(status: NodeStatus, report: Mapping[str, FleetHost] | None) -> Qualification:
+    """Return what a campaign says of a node. `report`: the hosts in the report of the campaign by
+    name, if there is one."""
     result = status.result
     if result is None:
         reason = f"the campaign has not measured it: {status.state}"
@@ -77,6 +77,10 @@ def qualification(status: NodeStatus, host: FleetHost | None) -> Qualification:
     if code is not ExitCode.OK:
         reason = "".join(part.capitalize() for part in code.name.split("_"))
         return Qualification("False", reason, f"{code.meaning}: {where}", measured_s)
+    host = None if report is None else report.get(status.node)
+    if report is not None and host is None:
+        message = f"the report has no host of this name; {where}"
+        return Qualification("Unknown", "NotJudged", message, measured_s)
     if host is not None and host.word in _OFF:
         answer, reason = _OFF[host.word]
         return Qualification(answer, reason, f"{host_words(host)}; {where}", measured_s)
