@@ -24,7 +24,7 @@ ends = typer.Typer()
 
 PairName = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The pair of the campaign of which this node is an end."),
+    typer.Option(metavar="NAME", help="The pair of the campaign that has this node as an end."),
 ]
 Meet = Annotated[
     str | None,

@@ -44,7 +44,7 @@ class PairsRequest:
         """Raise UsageError for options that do not belong together."""
         if self.rounds is not None and self.choice is not PairsChoice.MATCHINGS:
             raise UsageError(
-                f"--rounds is for --pairs matchings; --pairs {self.choice} has as many as it needs"
+                f"--rounds is for --pairs matchings; leave it out with --pairs {self.choice}"
             )
         if bool(self.of) != (self.choice is PairsChoice.RETEST):
             raise UsageError(
@@ -83,7 +83,7 @@ def retested(engine: Engine, request: PairsRequest) -> tuple[Suite, tuple[str, .
     suite = before[0].suite
     for one in before:
         if not one.pairs:
-            raise UsageError(f"--of {one.name} measures nodes, not pairs; name one with --pairs")
+            raise UsageError(f"--of {one.name} measures nodes, not pairs; name a campaign of pairs")
         if one.suite != suite:
             raise UsageError(
                 f"--of {before[0].name} and --of {one.name} measure different suites; measure "
@@ -107,7 +107,7 @@ def _documents(engine: Engine, campaign: Campaign, root: Path) -> list[ResultDoc
     still = [one.node for one in statuses if not one.state.ended]
     if still:
         raise UsageError(
-            f"campaign {campaign.name} has not ended, {shown(still[0])} is open; follow it with "
+            f"campaign {campaign.name} has not ended: {shown(still[0])} is open; follow it with "
             f"hostbench fleet status {campaign.name} --follow"
         )
     paths = [

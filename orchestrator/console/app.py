@@ -93,8 +93,8 @@ async def _redis_full(request: Request, error: Exception) -> Response:
 
 async def _redis_away(request: Request, error: Exception) -> Response:
     detail = (
-        f"Redis cannot be used: {error}; jobs that were accepted are kept. Try again in some "
-        "seconds: results that are stored can be read meanwhile"
+        f"Redis cannot be used: {error}; accepted jobs are kept. Try again in some "
+        "seconds; stored results can be read meanwhile"
     )
     return await _error_page(request, Problem(503, "redis_away", detail))
 

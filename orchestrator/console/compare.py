@@ -24,7 +24,7 @@ Name = Annotated[str, Query(max_length=253)]
 
 
 class CompareView(View):
-    """`chosen`: what was asked; `swapped`: the same with the sides the other way round.
+    """`chosen`: the query; `swapped`: the same with the sides the other way round.
     `problem`: why there is no answer. The twin has the comparison, the page what is made of it."""
 
     title: str = "Compare"

@@ -29,7 +29,7 @@ Time = Annotated[str, Query(max_length=40)]
 
 
 class HistoryView(View):
-    """`chosen`: what was asked. `hosts`, `cases`: what may be asked for. `histories`: of one case,
+    """`chosen`: the query. `hosts`, `cases`: those to choose from. `histories`: of one case,
     or of all headline cases. `reference`: what other hosts of the model do. `problem`: why there
     is no answer."""
 
@@ -45,7 +45,7 @@ class HistoryView(View):
 
     @property
     def one(self) -> History | None:
-        """The history of the case that was asked for."""
+        """The history of the chosen case."""
         return self.found.histories[0] if self.found and "case" in self.chosen else None
 
     @property

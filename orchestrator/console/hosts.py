@@ -25,7 +25,7 @@ from orchestrator.queue.hosts import HostState
 CARDS = 24
 JOBS_SHOWN = 8
 _UNDER_WAY = (StackState.RUNNING, StackState.WAITING, StackState.QUEUED)
-# The states of a host beside those of GET /hosts: it has results and never registered here; Redis,
+# The states of a host besides those of GET /hosts: it has results and never registered here; Redis,
 # which would know, is away.
 Presence = Literal["idle", "busy", "gone", "not registered", "unknown"]
 Chosen = Literal["all", "attention", "busy", "idle", "gone"]

@@ -297,7 +297,7 @@ async def _changed(
     except Problem as problem:
         if problem.details.status != 409:
             raise
-        # Somebody else, or another window, was first: the page shows how the job is.
+        # Another user or window was first: the page shows the state of the job.
         view = await _view(request, core, job_id)
         view = view.model_copy(update={"notice": problem.details.detail})
         return await rendered(request, "job.html.j2", view, visitor, status=409)

@@ -1,6 +1,6 @@
 """A job that people watch: followed once, however many they are.
 
-A browser gets its samples in batches, and word when the page should be fetched anew; it makes no
+A browser gets its samples in batches, and a message when to fetch the page again; it makes no
 request while a trial runs.
 """
 
@@ -52,7 +52,7 @@ _EVENT: TypeAdapter[JobEvent] = TypeAdapter(JobEvent)
 SHORT_BYTES = 16 << 10
 SAMPLES_KEPT = 600
 READ_AT_ONCE = 200
-# How long a job is followed that nobody watches any more: a page without scripts comes again.
+# How long a job without watchers is followed: a page without scripts is loaded again and again.
 UNWATCHED_S = 30.0
 # Without a message for so long, the stream is read anyway: a message may have been lost.
 SILENCE_S = 15.0
@@ -200,7 +200,7 @@ class Feed:
 
     @property
     def is_used(self) -> bool:
-        """Whether somebody watches, or did so a moment ago."""
+        """Whether there are watchers, or were a moment ago."""
         return bool(self._listeners) or time.monotonic() - self.used_s < UNWATCHED_S
 
     async def messages(self) -> AsyncIterator[str]:
@@ -290,7 +290,7 @@ class Feed:
             # The events of a job that ended are kept for some minutes.
             self._ended = await self._is_over()
         if _position(last[0][0] if last else BEGINNING) < _position(self._after):
-            # A resumed job's events begin anew.
+            # The events of a resumed job start again.
             self._after, self.state = BEGINNING, JobState()
         taken: list[JobEvent] = []
         while True:
@@ -383,7 +383,7 @@ class Feeds:
         Problem if too many watch."""
         if sum(feed.watchers for feed in self._feeds.values()) >= WATCHERS_MOST:
             raise Problem(
-                429, "too_many_watchers", f"{WATCHERS_MOST} watch already; look again later"
+                429, "too_many_watchers", f"{WATCHERS_MOST} browsers watch jobs already; try later"
             )
         self._feeds = {
             one: feed for one, feed in self._feeds.items() if not feed.over or feed.is_used

@@ -96,7 +96,7 @@ async def log_in(
     view = LoginView(next=local_path(form.get("next", "")), form=secrets.token_urlsafe(FORM_BYTES))
     sent, kept = form.get("form", ""), request.cookies.get(FORM_COOKIE, "")
     if not kept or not hmac.compare_digest(sent.encode(), kept.encode()):
-        return await _again(request, view, "The form was too old: send it again.", 403)
+        return await _again(request, view, "The form has expired: send it again.", 403)
     address = request.client.host if request.client else "local"
     if wait_s := await core.sessions.refused_s(address):
         answer = await _again(request, view, f"Too many wrong keys: wait {wait_s} s.", 429)
@@ -110,7 +110,7 @@ async def log_in(
         log.warning("login_failed", address=address, by="link" if link else "key")
         why = _BAD_LINK if link else "This is not the key of a user. See docs/keys.md."
         return await _again(request, view, why, 401)
-    # Whatever session the browser had, nobody else knows the one that it has now.
+    # A new session: no other program can know its id, whatever session the browser had.
     await core.sessions.end(request.cookies.get(cookie_name(request), ""))
     session_id, _ = await core.sessions.begin(digest)
     request.state.caller = owner

@@ -120,7 +120,7 @@ def chosen_for_comparison(
     _visitor: LoggedIn, job: Annotated[list[JobId], Query(max_length=COMPARED_MOST)]
 ) -> Response:
     """GET /ui/results/compare: the comparison of the jobs that were ticked, the earlier half
-    beside the later one."""
+    with the later one."""
     jobs = sorted(dict.fromkeys(job), key=lambda one: (submitted_unix_s(one), one))
     half = max(1, len(jobs) // 2)
     sides = {"a": ",".join(jobs[:half]), "b": ",".join(jobs[half:])}

@@ -37,11 +37,11 @@ HEALTH_S = 2.0
 DAY_S = 86400
 # What is wrong with the stack, in words of a page; the check has the details.
 _AWAY = {
-    "redis": "Redis is away. Nothing can be submitted, and jobs that run go on; results that are "
-    "stored can be read.",
-    "influxdb": "InfluxDB does not take points. Jobs go on, and the points wait; boards lack them "
+    "redis": "Redis is away. No job can be submitted. Running jobs continue, and stored results "
+    "can be read.",
+    "influxdb": "InfluxDB does not take points. Jobs continue, points wait, and boards lack them "
     "meanwhile.",
-    "results": "Results cannot be stored as they should.",
+    "results": "Results of new jobs cannot be stored.",
 }
 
 

@@ -111,7 +111,7 @@ async def own_form(visitor: LoggedIn, fields: Annotated[dict[str, str], Depends(
         raise Problem(
             403,
             "stale_form",
-            "the form does not belong to this login, or to none any more; open its page again",
+            "the form belongs to another login, or to one that has ended; open its page again",
         )
     return fields
 

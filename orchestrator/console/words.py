@@ -32,7 +32,7 @@ def term(word: str, text: str) -> Markup:
 
 def explained(page: str) -> list[tuple[str, tuple[Meaning, ...]]]:
     """Return the words that a page's content has, with what they mean; all of them for a page of
-    which parts come anew."""
+    which parts are loaded again."""
     changes = "hx-get=" in page
     return [
         (f"word-{slug(word)}", meaning)

@@ -99,7 +99,7 @@ def test_filters(stored: Stored, query: str, count: int) -> None:
     view = stored.twin(f"/ui/results.json?{query}")
     assert (view["pages"]["items"], len(view["rows"])) == (count, count), view["problem"]
     page = text_of(stored.bob.page(f"/ui/results?{query}"))
-    assert ("No result is like this" in page) == (count == 0)
+    assert ("No result matches" in page) == (count == 0)
 
 
 @each("query", ["since=yesterday", "until=2026-13-01"])

@@ -62,7 +62,7 @@ class End:
 
     @contextlib.contextmanager
     def met(self, interrupt: Interrupt) -> Iterator[tuple[Meeting, HostLock]]:
-        """Hold the node, and be connected with the other end. It hears of an error in here. Raise
+        """Hold the node and a connection with the other end; send it an error of the body. Raise
         HostbenchError."""
         with contextlib.ExitStack() as stack:
             if self.is_first:

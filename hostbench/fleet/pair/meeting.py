@@ -2,7 +2,7 @@
 
 The end that takes its node first listens, and the other one calls it. Their connection stays open
 as long as both measure: when one end dies, the other one sees the connection close. Both have the
-campaign's certificate and key (secret.py), so nobody else takes part.
+campaign's certificate and key (secret.py), so no other program takes part.
 
 Each line is a JSON object: first `pair` and `key` of the caller, then `url` of the far end's
 service, at the end `done` of the near end; or `error` of an end that gives up.
@@ -26,7 +26,7 @@ from hostbench.fleet.pair.secret import SecretFiles
 from hostbench.results.store import write_whole
 
 RETRY_S = 0.5
-# A caller that says nothing for so long is none of ours.
+# A caller that sends nothing for this long is a stranger.
 HELLO_S_MOST = 10.0
 LINE_BYTES_MOST = 8192
 # A node that lost its power closes no connection: it is given up after so long.
@@ -52,8 +52,8 @@ class Place:
         address, colon, port = text.rpartition(":")
         if not colon or not port.isdecimal() or not 0 < int(port) <= PORT_MOST:
             raise UsageError(
-                f"--meet {shown(text)} is no place; give a port such as :8010, an address such as "
-                "192.0.2.7:8010, or the path of a file with a slash in it"
+                f"--meet {shown(text)} is not allowed; give a port such as :8010, an address "
+                "such as 192.0.2.7:8010, or the path of a file with a slash in it"
             )
         return cls(address.strip("[]"), int(port))
 
@@ -218,7 +218,7 @@ def _wait_for(what: socket.socket, interrupt: Interrupt, until_s: float | None, 
     found = poll.poll(None if left_s is None else left_s * 1e3)
     interrupt.check()
     if not found:
-        raise ResourceError(f"{other} did not come in time")
+        raise ResourceError(f"{other} did not answer in time")
 
 
 def _plain(address: str) -> str:

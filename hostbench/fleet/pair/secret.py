@@ -72,4 +72,4 @@ def _openssl(*arguments: str) -> None:
             "apt-get install openssl"
         ) from None
     if done.returncode != 0:
-        raise ResourceError(f"openssl made no certificate: {done.stderr.strip()}")
+        raise ResourceError(f"openssl could not make a certificate: {done.stderr.strip()}")
