@@ -133,8 +133,8 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
         )
     if not request.names_what and (alone := sorted(OF_SUITES & request.given)):
         raise UsageError(
-            f"--{alone[0]} changes a suite; name the suite of campaign {name} with it, or leave the "
-            "option out to continue the campaign"
+            f"--{alone[0]} changes a suite; name the suite of campaign {name} with it, or leave "
+            "the option out to continue the campaign"
         )
     _check_pairs(campaign, request.pairs)
     begun_with = {**engine.begun_with(name), **_limits(campaign)}
