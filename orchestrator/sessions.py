@@ -5,7 +5,9 @@ to. Whether that key is still valid, and for what, is decided at each request.
 """
 
 import hashlib
+import math
 import secrets
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, cast
@@ -37,7 +39,8 @@ class Sessions:
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._redis = client
-        self._remembered: OrderedDict[str, Session] = OrderedDict()
+        # When each was first seen here, by the monotonic clock.
+        self._remembered: OrderedDict[str, tuple[float, Session]] = OrderedDict()
 
     async def begin(self, key_digest: bytes) -> tuple[str, Session]:
         """Begin a session; return its id, which nobody has seen before, and the session."""
@@ -58,13 +61,15 @@ class Sessions:
         try:
             found: Any = await cast(Any, self._redis.hmget(name, ["key", "csrf"]))
         except RedisError:
-            return self._remembered.get(name)
+            seen_s, known = self._remembered.get(name, (-math.inf, None))
+            return known if time.monotonic() - seen_s < SESSION_S else None
         key_digest, csrf = found
         if key_digest is None or csrf is None:
             self._remembered.pop(name, None)
             return None
         session = Session(bytes.fromhex(key_digest), csrf)
-        self._remembered[name] = session
+        seen_s, _ = self._remembered.get(name, (time.monotonic(), session))
+        self._remembered[name] = seen_s, session
         self._remembered.move_to_end(name)
         if len(self._remembered) > REMEMBERED_MOST:
             self._remembered.popitem(last=False)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes the pictures of the console that docs/console.md shows, from jobs that it runs on a stack.
 
-usage: python scripts/console_pictures.py URL KEY_FILE docs
+usage: python scripts/console_pictures.py URL KEY_FILE docs [SUITE]
 
-Runs the suite quick twice and then one long trial, which takes ten minutes on an idle host. The
-stack's only host measures; KEY_FILE is secrets/api_key.
+Runs the suite (quick) twice and then one long trial, which takes ten minutes on an idle host. The
+stack's only host measures; KEY_FILE is secrets/api_key, and SUITE a suite that the stack has.
 """
 
 import shutil
@@ -20,13 +20,12 @@ from hostbench.model.jobs import TERMINAL
 
 WIDTH, HEIGHT_MOST = 1100, 900
 LOOK_S = 1.0
-QUICK: dict[str, Any] = {"suite": "quick"}
 LONG: dict[str, Any] = {"workload": "cpu.fma", "params": {"duration_s": 60}, "trials": 1}
 # So many samples of a second make a chart.
 SAMPLES = 25
 
 
-def main(url: str, key_file: str, directory: str) -> None:
+def main(url: str, key_file: str, directory: str, suite: str = "quick") -> None:
     """Run the jobs, and take a picture of each page."""
     key = Path(key_file).read_text().strip()
     program = shutil.which("chromium") or shutil.which("google-chrome")
@@ -34,7 +33,7 @@ def main(url: str, key_file: str, directory: str) -> None:
         httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}) as api,
         sync_playwright() as playwright,
     ):
-        first, second = (_run(api, QUICK) for _ in range(2))
+        first, second = (_run(api, {"suite": suite}) for _ in range(2))
         # In a container as root, Chromium cannot have its sandbox.
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(
@@ -78,9 +77,10 @@ def _run(api: httpx.Client, spec: dict[str, Any]) -> str:
 
 
 def _keep(page: Page, picture: Path) -> None:
-    height = int(page.evaluate("document.documentElement.scrollHeight"))
-    clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(height, HEIGHT_MOST)}
-    page.screenshot(path=picture, clip=clip, full_page=True)
+    height = min(HEIGHT_MOST, int(page.evaluate("document.documentElement.scrollHeight")))
+    page.screenshot(
+        path=picture, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}, full_page=True
+    )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class DoctorView(View):
 async def doctor(core: Core, host: Annotated[str, Query(max_length=253)] = "") -> View:
     """GET /ui/doctor."""
     host = host.strip()
-    core.monitored.look()
+    await run_in_threadpool(core.monitored.look)
     hosts, head = await run_in_threadpool(_stored, core, host)
     view = DoctorView(host=host, hosts=tuple(hosts[:NAMES_MOST]))
     if not host:

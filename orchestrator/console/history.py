@@ -7,6 +7,7 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
+from fastapi.concurrency import run_in_threadpool
 
 from hostbench.base.errors import HostbenchError, shown
 from hostbench.decisions.history_words import error_sentences, history_headline
@@ -86,8 +87,8 @@ async def history(
     chosen = {name: value.strip() for name, value in given.items() if value.strip()}
     if figure is not None:
         chosen["figure"] = figure
-    core.monitored.look()
-    hosts, cases = _names(core, chosen.get("host"))
+    await run_in_threadpool(core.monitored.look)
+    hosts, cases = await run_in_threadpool(_names, core, chosen.get("host"))
     view = HistoryView(chosen=chosen, hosts=tuple(hosts[:NAMES_MOST]), cases=tuple(cases))
     if "host" not in chosen:
         return view

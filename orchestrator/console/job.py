@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 from redis.exceptions import RedisError
@@ -22,6 +22,7 @@ from hostbench.results.ids import is_job_id
 from hostbench.web.problem import Problem
 from orchestrator.api import results
 from orchestrator.api.common import Core, JobId
+from orchestrator.api.events import Watchers
 from orchestrator.api.jobs import cancelled, resumed
 from orchestrator.console.live import Feed, JobState, Sample
 from orchestrator.console.new import command_of, form_of_spec
@@ -307,7 +308,7 @@ async def _changed(
 # ---- live, and results ----
 
 
-@router.get("/jobs/{job_id}/live")
+@router.get("/jobs/{job_id}/live", dependencies=[Depends(Watchers())])
 async def live(request: Request, job_id: JobId, core: Core, visitor: LoggedIn) -> Response:
     """GET /ui/jobs/{job_id}/live: samples and changes, as server-sent events."""
     job, _ = await run_in_threadpool(found_job, core, job_id)
@@ -318,7 +319,7 @@ async def live(request: Request, job_id: JobId, core: Core, visitor: LoggedIn) -
         yield "retry: 3000\n\n"
         async for message in feed.messages():
             # A key that was revoked meanwhile sees nothing more.
-            if visitor.session is not None and ring.owner(visitor.session.key) is None:
+            if ring.owner(visitor.key) is None:
                 return
             yield message
 

@@ -43,7 +43,6 @@ from hostbench.model.result import (
 )
 from hostbench.model.table import Metric
 from hostbench.plan.estimate import Plan
-from hostbench.web.problem import Problem
 from orchestrator.core import Orchestrator
 from orchestrator.queue.connection import key
 
@@ -57,7 +56,6 @@ UNWATCHED_S = 30.0
 # Without a message for so long, the stream is read anyway: a message may have been lost.
 SILENCE_S = 15.0
 CATCH_UP_S = 2.0
-WATCHERS_MOST = 100
 # A watcher that does not read so many messages is cut off, and connects again.
 UNREAD_MOST = 50
 CLEAN = "clean_slice_ratio"
@@ -226,11 +224,6 @@ class Feed:
             self._listeners.discard(queue)
             self.used_s = time.monotonic()
 
-    @property
-    def watchers(self) -> int:
-        """How many watch."""
-        return len(self._listeners)
-
     def _tell(self, message: str) -> None:
         for queue in list(self._listeners):
             try:
@@ -379,12 +372,7 @@ class Feeds:
         self._feeds: dict[str, Feed] = {}
 
     async def of(self, job_id: str) -> Feed:
-        """Return the feed of a job, which has read what is recorded unless Redis is slow. Raise
-        Problem if too many watch."""
-        if sum(feed.watchers for feed in self._feeds.values()) >= WATCHERS_MOST:
-            raise Problem(
-                429, "too_many_watchers", f"{WATCHERS_MOST} browsers watch jobs already; try later"
-            )
+        """Return the feed of a job, which has read what is recorded unless Redis is slow."""
         self._feeds = {
             one: feed for one, feed in self._feeds.items() if not feed.over or feed.is_used
         }

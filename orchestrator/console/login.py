@@ -98,15 +98,17 @@ async def log_in(
     if not kept or not hmac.compare_digest(sent.encode(), kept.encode()):
         return await _again(request, view, "The form has expired: send it again.", 403)
     address = request.client.host if request.client else "local"
-    if wait_s := await core.sessions.refused_s(address):
+    link, key = form.get("link"), form.get("key", "").strip()
+    # A link cannot be guessed. Its owner may share an address with who guesses keys.
+    if not link and (wait_s := await core.sessions.refused_s(address)):
         answer = await _again(request, view, f"Too many wrong keys: wait {wait_s} s.", 429)
         answer.headers["Retry-After"] = str(wait_s)
         return answer
-    link, key = form.get("link"), form.get("key", "").strip()
     digest = await core.sessions.use_link(link) if link else digest_of(key)
     owner = ring_of(request).owner(digest) if digest else None
     if digest is None or owner is None or owner.role not in USERS:
-        await core.sessions.count_failure(address)
+        if not link:
+            await core.sessions.count_failure(address)
         log.warning("login_failed", address=address, by="link" if link else "key")
         why = _BAD_LINK if link else "This is not the key of a user. See docs/keys.md."
         return await _again(request, view, why, 401)

@@ -203,9 +203,17 @@ def ago(unix_s: float | None) -> str:
 
 def moment(unix_s: float | None) -> str:
     """Return a time such as `2026-11-20 20:17:44 UTC`."""
-    return "–" if unix_s is None else f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return "–" if unix_s is None else f"{_utc(unix_s):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(unix_s: float) -> str:
     """Return the time of a day, such as `20:17:44`."""
-    return f"{datetime.fromtimestamp(unix_s, UTC):%H:%M:%S}"
+    return f"{_utc(unix_s):%H:%M:%S}"
+
+
+def _utc(unix_s: float) -> datetime:
+    """Return a time of a document; 1970 for one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(unix_s, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC)

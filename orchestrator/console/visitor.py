@@ -1,5 +1,6 @@
 """Who looks at a page: the owner of a key, by the session of a browser or by the key itself."""
 
+import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,9 +31,11 @@ class NotLoggedIn(Exception):
 
 @dataclass(frozen=True)
 class Visitor:
-    """`session` None: the request has the key itself, as programs send it."""
+    """`key`: the SHA-256 of the key. `session` None: the request has the key itself, as programs
+    send it."""
 
     caller: Caller
+    key: bytes
     session: Session | None = None
 
     @property
@@ -69,12 +72,13 @@ async def visitor_of(request: Request, core: Core) -> Visitor:
     ring = ring_of(request)
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == _BEARER and request.method in LOOKS:
-        found = Visitor(_user(ring.caller(given.strip().encode("latin-1"))))
+        offered = given.strip().encode("latin-1")
+        found = Visitor(_user(ring.caller(offered)), hashlib.sha256(offered).digest())
     else:
         session = await core.sessions.find(request.cookies.get(cookie_name(request), ""))
         if session is None:
             raise NotLoggedIn
-        found = Visitor(_user(ring.owner(session.key)), session)
+        found = Visitor(_user(ring.owner(session.key)), session.key, session)
     request.state.caller = found.caller
     return found
 

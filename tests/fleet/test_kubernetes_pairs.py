@@ -160,7 +160,7 @@ def test_pairs_that_cannot_be_measured_say_why_and_keep_no_node(simulated: Clust
     for status in engine.watch("endless"):
         if status.state is NodeState.RUNNING:
             break
-    secret: Any = simulated.client.get(Secret, "endless", namespace=namespace)
+    secret: Any = simulated.client.get(Secret, "hostbench-pairs-endless", namespace=namespace)
     assert set(secret.data) == {"key", "tls.crt", "tls.key"}
     engine.cancel("endless")
     assert [one.reason for one in engine.status("endless")] == ["cancelled"]

@@ -1,7 +1,10 @@
 """The two ends of a pair, as engines start them: two processes on this machine, each with a lock of
 its own as if it were a host."""
 
+import contextlib
 import signal
+import socket
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -14,9 +17,11 @@ from hostbench.fleet.node import read_message
 from hostbench.fleet.pair.meeting import Meeting, Place, called
 from hostbench.fleet.pair.secret import KEY, SecretFiles, new_secret
 from hostbench.host.lock import HostLock
+from hostbench.model.suite import SuiteCase
 from hostbench.results.store import ResultsStore
 from tests.faults.command import Command, Ended, end_of
-from tests.fleet.campaigns import LONG_BETWEEN, campaign_file, campaign_of_pairs
+from tests.fleet.campaigns import LONG_BETWEEN, campaign_file, campaign_of_pairs, net_suite
+from tests.patience import SOON_S, wait_until
 from tests.stack.ports import free_port
 
 
@@ -34,7 +39,7 @@ class Ends:
         self.secret.mkdir()
         for name, content in new_secret().items():
             (self.secret / name).write_text(content)
-        port = free_port()
+        port = self.port = free_port()
         file = str(directory / "meeting")
         self._places = dict(
             zip(
@@ -107,6 +112,39 @@ def test_a_pair_measures_whichever_end_is_first(tmp_path: Path, near: str) -> No
     key = (ends.secret / KEY).read_text()
     for one in (ended, far_ended):
         assert key not in one.output + one.errors
+
+
+def test_strangers_disturb_no_pair_and_a_far_end_waits_for_long_trials(tmp_path: Path) -> None:
+    """The far end calls, and hears nothing until the near end is done."""
+    suite = net_suite(
+        cases=(SuiteCase(workload="net.tcp_rr", params={"target": "far_host", "duration_s": 12}),)
+    )
+    made = campaign_of_pairs([[("node1", "node2")]], suite=suite)
+    ends = Ends(tmp_path, made, by_file=False)
+    near = ends.start_near()
+    for line in (b"", b'{"pair":"\xc3\xa9"}\n', b"[" * 8000 + b"\n", b"x" * 20_000):
+        knock(ends.port, line)
+    assert near.poll() is None
+    far = ends.start_far()
+    for ended in (end_of(near), end_of(far)):
+        assert ended.code == 0, ended.errors
+
+
+def knock(port: int, line: bytes) -> None:
+    """Send a line to the end that listens, as soon as it does, and leave."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    def called() -> socket.socket | None:
+        with contextlib.suppress(ConnectionError):
+            return socket.create_connection(("127.0.0.1", port), timeout=SOON_S)
+        return None
+
+    plain = wait_until(called)
+    assert plain is not None
+    with context.wrap_socket(plain) as connection, contextlib.suppress(OSError):
+        connection.sendall(line)
+        connection.recv(1)  # until it is refused
 
 
 def holder(command: Command) -> str:

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -158,10 +158,13 @@ def load(path: Path) -> ResultDocument:
 
 
 @pytest.fixture
-def fleet(real_cluster: Cluster, nodes: tuple[str, str], tmp_path: Path) -> Fleet:
+def fleet(real_cluster: Cluster, nodes: tuple[str, str], tmp_path: Path) -> Iterator[Fleet]:
     add_namespace(real_cluster, NAMESPACE)
     mount_checkout(real_cluster)
-    return Fleet(real_cluster, nodes, tmp_path)
+    made = Fleet(real_cluster, nodes, tmp_path)
+    yield made
+    for name in json.loads(made.client("list", "--json"))["campaigns"]:
+        made.client("clean", name)  # of a test that failed
 
 
 def check(documents: Mapping[tuple[str, str], ResultDocument], lock: str) -> None:
@@ -307,7 +310,7 @@ def test_two_nodes_measure_the_network_between_them(fleet: Fleet, tmp_path: Path
     assert far.address != far.near_address and far.address.startswith("198.18.")
     (case,) = document.cases
     assert case.figure is not None and case.figure.value > 0, case
-    key: Any = fleet.cluster.client.get(Secret, "between", namespace=NAMESPACE)
+    key: Any = fleet.cluster.client.get(Secret, "hostbench-pairs-between", namespace=NAMESPACE)
     assert key.data["key"] not in fleet.kubectl("get", "jobs,pods", "-o", "yaml")
     check_answer(fleet.command, "results/between", case, fleet.nodes)
 
@@ -319,7 +322,9 @@ def test_two_nodes_measure_the_network_between_them(fleet: Fleet, tmp_path: Path
     victim: Any = next(pod for pod in pods.values() if is_far(pod))
     fleet.cluster.client.delete(Pod, name_of(victim), namespace=NAMESPACE, grace_period=0)
     ended = end_of(client, LIMIT_S)
-    assert ended.code == 1 and "failed: the far end on " in ended.errors, ended.errors
+    # Its service or its connection is the first to end.
+    assert ended.code == 1 and "failed: " in ended.errors, ended.errors
+    assert "the far end " in ended.errors, ended.errors
     (status,) = json.loads(fleet.client("status", "dies", "--json"))["pairs"]
     assert fleet.client("retry", "dies").split() == [status["node"]]
     again = fleet.command.start("fleet", "status", "dies", "--follow", f"--namespace={NAMESPACE}")

@@ -13,7 +13,7 @@ import pytest
 
 from hostbench.fleet.campaign import Digest
 from hostbench.fleet.node import MESSAGE_BYTES_MOST, read_message
-from hostbench.model.result import JobState, ResultDocument
+from hostbench.model.result import CampaignMember, JobState, ResultDocument
 from hostbench.results.sealed import sealed
 from hostbench.results.store import CSV, DOCUMENT
 from orchestrator.influx.outbox import STREAM
@@ -131,6 +131,8 @@ def test_what_is_no_document_of_an_ended_job_is_refused(
         (json.dumps(whole | {"suite": None}).encode(), 422, "was changed after it was written"),
         (with_job(id="../../etc"), 422, "'../../etc' for the id of its job"),
         (with_job(state=JobState.RUNNING), 422, "post its document when it has ended"),
+        (with_job(created_unix_s=1e18), 422, "is of a time that is not possible"),
+        (with_job(id="20991231T000000Z-quick-0000"), 422, "is of a time that is not possible"),
         (b" " * (DOCUMENT_BYTES_MOST + 1), 413, f"more than {DOCUMENT_BYTES_MOST} bytes"),
     ):
         details = problem(post(orchestrator, content, poster), status)
@@ -155,6 +157,16 @@ def test_which_keys_may_post(root: Path, orchestrator: OrchestratorProcess, post
     assert refused["code"] == "other_host" and "'node10'" in refused["detail"]
     own = make_key(root, "node10", "host")
     assert post(orchestrator, content, own).status_code == 201
+    # Nor may the key of a host post what is shown as another one's.
+    found, key = of_host(12), make_key(root, "node12", "host")
+    member = CampaignMember(campaign="c", engine="slurm", cluster="u", node="node10", lock="host")
+    changes: tuple[dict[str, Any], ...] = (
+        {"job": replace(found.job, hostname="node10")},
+        {"member": member},
+    )
+    for change in changes:
+        forged = sealed(found.model_copy(update={**change, "digest": None}))
+        assert problem(post(orchestrator, content_of(forged), key), 403)["code"] == "other_host"
     # A poster does nothing else, and reads nothing.
     headers = {"Authorization": f"Bearer {poster}"}
     for method, path in (("GET", "/jobs"), ("POST", "/jobs"), ("POST", "/hosts")):

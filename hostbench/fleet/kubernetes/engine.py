@@ -25,6 +25,7 @@ from hostbench.fleet.kubernetes.objects import (
     OPTIONS_KEY,
     PodOptions,
     config_map,
+    secret_name,
     secret_object,
 )
 from hostbench.fleet.kubernetes.pair_progress import PairProgress
@@ -205,7 +206,7 @@ class KubernetesEngine:
         if lock == "lease":
             self._delete_leases(name)
         if has_secret:
-            self._api.each([name], lambda client, one: client.delete(Secret, one))
+            self._api.each([secret_name(name)], lambda client, one: client.delete(Secret, one))
         self._api.each([name], lambda client, one: client.delete(ConfigMap, one))
 
     def _progress(self, stored: "_Stored") -> Progress:

@@ -182,10 +182,15 @@ def config_map(campaign: Campaign, options: PodOptions) -> ConfigMap:
     )
 
 
+def secret_name(campaign: str) -> str:
+    """Return the name of the Secret of a campaign of pairs: one that no user gives his own."""
+    return f"hostbench-pairs-{campaign}"
+
+
 def secret_object(campaign: str, contents: Mapping[str, str]) -> Secret:
     """Return the Secret by which the ends of a campaign's pairs know one another."""
     return Secret(
-        metadata=ObjectMeta(name=campaign, labels=labels(campaign)),
+        metadata=ObjectMeta(name=secret_name(campaign), labels=labels(campaign)),
         stringData=dict(contents),
         immutable=True,
     )
@@ -360,7 +365,8 @@ def _volumes(
         volumes.append(Volume(name="post-keys", secret=keys))
         mounts.append(VolumeMount(name="post-keys", mountPath=POST_KEYS_DIRECTORY, readOnly=True))
     if secret:
-        volumes.append(Volume(name="pair", secret=SecretVolumeSource(secretName=campaign)))
+        source = SecretVolumeSource(secretName=secret_name(campaign))
+        volumes.append(Volume(name="pair", secret=source))
         mounts.append(VolumeMount(name="pair", mountPath=SECRET_DIRECTORY, readOnly=True))
     if options.lock == "host":
         path = HostPathVolumeSource(path=HOST_LOCK_DIRECTORY, type="Directory")

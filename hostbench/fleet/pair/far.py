@@ -62,9 +62,11 @@ def _serve(
             meeting.heard(interrupt)  # until the near end is done or gone
         except HostbenchError as error:
             say(error.message)
-        # serve() handles the signal by ending all sessions, then itself; at first it may not yet.
-        while not served.wait(END_S):
-            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            # serve() handles the signal by ending all sessions, then itself; at first it may not
+            # yet.
+            while not served.wait(END_S):
+                os.kill(os.getpid(), signal.SIGTERM)
 
     say(f"{end.node} is the far end of {end.pair.near}")
     threading.Thread(target=stay, name="near end", daemon=True).start()
@@ -78,7 +80,7 @@ def _serve(
 def _announce(meeting: Meeting, url: str | None, listen: Listen, interrupt: Interrupt) -> None:
     """Tell the near end where the service is, as soon as it answers."""
     while True:
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(OSError):
             socket.create_connection((listen.address, listen.port)).close()
             break
         interrupt.wait(0.05)

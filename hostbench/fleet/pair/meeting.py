@@ -26,8 +26,9 @@ from hostbench.fleet.pair.secret import SecretFiles
 from hostbench.results.store import write_whole
 
 RETRY_S = 0.5
-# A caller that sends nothing for this long is a stranger.
-HELLO_S_MOST = 10.0
+# A caller that sends nothing for this long is a stranger. Others wait meanwhile, and call for
+# longer than some strangers take.
+HELLO_S_MOST, CALL_S_MOST = 2.0, 10.0
 LINE_BYTES_MOST = 8192
 # A node that lost its power closes no connection: it is given up after so long.
 KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 4))
@@ -90,7 +91,7 @@ class Meeting:
         at the time of the monotonic clock; or Interrupted."""
         try:
             words = self._line(interrupt, until_s)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             words = None
         if words is None:
             raise ResourceError(f"{self._other} ended; hostbench fleet retry measures again")
@@ -102,7 +103,10 @@ class Meeting:
         while b"\n" not in self._pending:
             if not self._connection.pending():
                 _wait_for(self._connection, interrupt, until_s, self._other)
-            received = self._connection.recv(LINE_BYTES_MOST)
+            try:
+                received = self._connection.recv(LINE_BYTES_MOST)
+            except TimeoutError:  # What came was of TLS, and no part of a line.
+                continue
             if not received or len(self._pending) > LINE_BYTES_MOST:
                 return None
             self._pending += received
@@ -129,6 +133,7 @@ def listened(
     """Wait until the other end calls. `address`: how it reaches this host, for the file of
     `place`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.num_tickets = 0  # The end that calls comes once, and would find them before a line.
     try:
         context.load_cert_chain(files.certificate, files.private_key)
     except (OSError, ssl.SSLError) as error:
@@ -167,12 +172,16 @@ def _accepted(
         caller.settimeout(HELLO_S_MOST)
         meeting = Meeting(context.wrap_socket(_kept_alive(caller), server_side=True), other)
         words = meeting.heard(interrupt, time.monotonic() + HELLO_S_MOST)
-        if all(hmac.compare_digest(str(words.get(name)), expected[name]) for name in expected):
+        if all(_same(words.get(name), value) for name, value in expected.items()):
             return meeting
     except (OSError, ResourceError):
         pass
     caller.close()
     return None
+
+
+def _same(given: object, expected: str) -> bool:
+    return hmac.compare_digest(str(given).encode(errors="replace"), expected.encode())
 
 
 @contextlib.contextmanager
@@ -196,7 +205,7 @@ def _connection(place: Place, context: ssl.SSLContext) -> ssl.SSLSocket | None:
     if found is None:
         return None
     try:
-        plain = socket.create_connection(found, timeout=HELLO_S_MOST)
+        plain = socket.create_connection(found, timeout=CALL_S_MOST)
         return context.wrap_socket(_kept_alive(plain))
     except OSError:
         return None
