@@ -254,7 +254,7 @@ def test_before_anything_is_stored(tmp_path: Path) -> None:
     with ConsoleStack(tmp_path).running() as console:
         bob = console.logged_in("bob")
         for path in ("/ui/results", "/ui/history", "/ui/doctor"):
-            assert re.search("being made|No result is", text_of(bob.page(path))), path
+            assert re.search("appears here within|No result is", text_of(bob.page(path))), path
         words = "latest-1 is not there: 0 jobs"
         assert words in lowered(bob.page("/ui/compare?a=latest-1&b=x"))
 

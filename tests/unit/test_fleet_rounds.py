@@ -18,7 +18,7 @@ from hostbench.fleet.node import digest_of
 from hostbench.model.pairs import PairMatrix, PairWord
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.results.sealed import sealed
-from tests.fleet.campaigns import campaign_of_pairs
+from tests.fleet.campaigns import campaign, campaign_of_pairs
 from tests.unit.pair_documents import Network, document
 
 RACKS = [f"--rack=rack{number}=node{number}*" for number in range(4)]
@@ -58,6 +58,9 @@ class MeasuredNetwork:
 
     def campaign(self, name: str) -> Campaign:
         return self.kept[name]
+
+    def begun_with(self, name: str) -> dict[str, object]:
+        return {}
 
     def status(self, name: str) -> tuple[NodeStatus, ...]:
         return tuple(
@@ -164,7 +167,7 @@ def test_a_tournament_has_every_pair(
         2: ["--pairs=matchings", "--rounds=1"],
     }.items():
         assert said(capsys, *run("--name=all", "--no-documents", *more))[0] == code
-    assert said(capsys, *run("net-two-hosts", "--name=nodes", "--no-documents"))[0] == 0
+    engine.kept["nodes"] = campaign(name="nodes")
     for options in (["--pairs=tournament"], ["--pairs=retest", "--of=all"]):
         code, _, err = said(capsys, *run("--name=nodes", "--no-documents", *options))
         assert code == 2 and "campaign nodes measures other pairs" in err, err
