@@ -194,6 +194,8 @@ class Feed:
         self._after = BEGINNING
         self._ended = False
         self._listeners: set[asyncio.Queue[str | None]] = set()
+        # What the watchers do not know yet.
+        self._news = _News()
         self.task = asyncio.create_task(self._run())
 
     @property
@@ -206,7 +208,8 @@ class Feed:
         queue: asyncio.Queue[str | None] = asyncio.Queue(UNREAD_MOST)
         self._listeners.add(queue)
         try:
-            yield self._samples(list(self.state.samples))
+            known = len(self.state.samples) - len(self._news.samples)
+            yield self._samples(list(self.state.samples)[: max(0, known)])
             while not self.over:
                 try:
                     async with asyncio.timeout(SILENCE_S):
@@ -260,7 +263,7 @@ class Feed:
     async def _hear(self, channel: Any) -> None:
         """Take what is published at once as one batch, and tell the watchers."""
         message = await channel.get_message(timeout=SILENCE_S)
-        news, recorded = _News(), message is None
+        news, recorded = self._news, message is None
         while message is not None:
             if message["type"] == "message":
                 event_id, _, text = str(message["data"]).partition(" ")
@@ -271,6 +274,7 @@ class Feed:
             message = await channel.get_message(timeout=0)
         for event in await self._read() if recorded else ():
             news.see(event, self.state)
+        self._news = _News()
         if news.samples:
             self._tell(self._samples(news.samples))
         for text in news.messages(self.state):

@@ -274,7 +274,9 @@ def test_samples_come_while_it_runs(console: ConsoleStack) -> None:
                 break
     assert batch["title"] == "cpu.clock 1 thread" and batch["unit"] == "Hz"
     times = [point[0] for point in points]
-    assert times == sorted(set(times)) and all(1e8 < point[1] < 1e10 for point in points)
+    assert times == sorted(set(times))
+    # A busy host may have kept the thread from its CPU for all of a sample.
+    assert all(0 <= point[1] < 1e10 for point in points)
     assert all(0 <= point[2] <= 1 for point in points)
     # A page without scripts has them, too.
     page = bob.page(f"/ui/jobs/{job}")

@@ -176,7 +176,7 @@ def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:
     assert page.read_text().startswith("<!doctype html>")
     ended = command.run("compare", BEFORE, SLOWER, "--format", "markdown")
     assert ended.code == ExitCode.WORSE
-    assert "| case | A | B | change | interval | word |" in ended.output
+    assert "| case | A | B | change | interval | smallest found | word |" in ended.output
 
 
 @each(

@@ -229,6 +229,7 @@ def _free_ports(count: int) -> int:
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 one = held.enter_context(socket.socket())
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 one.bind(("127.0.0.1", port))
             return first
     raise AssertionError("no ports are free")

@@ -195,6 +195,8 @@ def test_two_real_campaigns_at_once_never_overlap(slurm: Slurm, engine: SlurmEng
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.exhaustive
+@pytest.mark.engine
 def test_a_hundred_nodes_end_once_each_whenever_clients_are_killed(
     tmp_path: Path, document: ResultDocument
 ) -> None:
