@@ -224,6 +224,7 @@ CALLS = [
     ("GET", "/suites/quick"),
     ("GET", "/workloads"),
     ("POST", "/console/links"),
+    ("POST", "/documents"),
     ("GET", "/points/rejected"),
     ("DELETE", "/points/rejected"),
     ("GET", "/metrics"),

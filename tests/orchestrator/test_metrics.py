@@ -40,7 +40,8 @@ from tests.unit.test_series import FACTORS, families, status
 ALERTS = REPOSITORY / "monitoring/alerts.yml"
 SUBSYSTEMS = ("cpu", "disk", "gpu", "mem", "net")
 HOSTS = 500
-SCRAPE_S_MOST = 0.3
+# 0.21 was measured alone; beside other lanes a CPU does the same in 0.3.
+SCRAPE_S_MOST = 0.45
 PATIENCE_S = 60.0
 DAY_S = 86400
 
