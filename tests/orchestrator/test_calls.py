@@ -22,7 +22,6 @@ from hostbench.results.ids import is_job_id
 from orchestrator.api.events import WATCHERS_MOST
 from tests.orchestrator.conftest import HOST, Stack
 from tests.patience import PATIENCE_S, wait_until
-from tests.stack.orchestrator_process import API_KEY
 
 EVENT: TypeAdapter[JobEvent] = TypeAdapter(JobEvent)
 # Some tenths of a second; it has no limit that a busy machine's clock could seem to exceed.
