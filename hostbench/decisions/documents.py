@@ -36,7 +36,7 @@ def documents_of(expressions: Sequence[str], root: Path) -> list[ResultDocument]
 
 
 def _name(document: ResultDocument) -> str:
-    """Return what tells a document from others: jobs of many hosts may have one id."""
+    """Return what identifies a document: jobs of many hosts may have the same id."""
     return document.digest or document.job.id
 
 

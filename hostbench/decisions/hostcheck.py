@@ -116,7 +116,7 @@ def expectation(case: BaselineCase) -> float | None:
 
 
 def _least(logs: Sequence[float], deviation: float) -> float:
-    """Return the tolerance limit of logarithms of which the higher ones are better."""
+    """Return the tolerance limit of logarithms; a higher one is better."""
     if len(logs) >= DISTRIBUTION_FREE_FROM:
         return min(logs)
     return statistics.fmean(logs) - tolerance_factor(len(logs)) * deviation

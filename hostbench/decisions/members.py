@@ -16,7 +16,7 @@ class Job(Protocol):
 
     @property
     def member(self) -> CampaignMember | None:
-        """Which part of which campaign it is."""
+        """Return the campaign and the node or pair of the document."""
         ...
 
 

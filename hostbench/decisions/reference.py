@@ -1,7 +1,7 @@
 """A figure of a host beside what other hosts do: what the check of one host with a baseline
 (hostcheck.py) and that of the hosts of a campaign (fleet.py) have in common.
 
-Figures are logarithms of which the higher ones are better.
+Figures are logarithms; a higher one is better.
 """
 
 import math

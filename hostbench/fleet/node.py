@@ -77,7 +77,7 @@ class NodeRequest:
 
     @property
     def member(self) -> CampaignMember:
-        """Which part of which campaign the document is."""
+        """Return the campaign and the node or pair of the document."""
         return CampaignMember(
             campaign=self.campaign.name,
             engine=self.engine,

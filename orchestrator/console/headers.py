@@ -1,4 +1,4 @@
-"""What every answer of the console tells the browser to refuse."""
+"""The headers of every answer of the console: what browsers must refuse."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

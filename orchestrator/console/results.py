@@ -48,7 +48,7 @@ class Tally(BaseModel):
 
 
 class ResultRow(BaseModel):
-    """A result. `tallies`: the worst first; `figure`: of the case that was asked for, if it is
+    """A result. `tallies`: the worst first; `figure`: of the case in the filter, if it is
     one."""
 
     job: str

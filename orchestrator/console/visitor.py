@@ -145,7 +145,7 @@ def local_path(path: str) -> str:
 
 
 def login_path(request: Request) -> str:
-    """Return the login page, which leads back to the page that was asked for."""
+    """Return the login page, which leads back to the requested page."""
     wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     if request.method not in LOOKS or local_path(wanted) == HOME:
         return LOGIN

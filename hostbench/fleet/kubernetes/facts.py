@@ -51,7 +51,7 @@ class NodeFacts:
 @dataclass(frozen=True)
 class JobFacts:
     """A Job of a campaign. `failed`: reason and text of its failure; `result`: the Digest that a
-    client put there; `pair`: the name of the pair of which it is an end; `reason`: why that pair
+    client put there; `pair`: the name of its pair, if it is an end of one; `reason`: why that pair
     failed, from before the Job of the other end was deleted."""
 
     name: str

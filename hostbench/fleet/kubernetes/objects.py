@@ -128,7 +128,7 @@ class PairEnd:
 
     @property
     def key(self) -> str:
-        """Return what tells its Job from that of the other end."""
+        """Return what its Job is named by: the pair has another one for the other end."""
         return f"{self.pair.name} far" if self.is_far else self.pair.name
 
     @property

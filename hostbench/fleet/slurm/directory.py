@@ -1,6 +1,6 @@
 """The directory of a campaign, which all nodes and clients share:
 
-SHARED/NAME/campaign.json           what was asked for
+SHARED/NAME/campaign.json           what it measures
 SHARED/NAME/slurm.json              how its jobs are submitted
 SHARED/NAME/1.json, 2.json …        its jobs: the first ones and those of each retry
 SHARED/NAME/logs/                   the output of the jobs
@@ -70,7 +70,7 @@ class CampaignDirectory:
         self.path = path
         self._held: tuple[int, ...] = ()
 
-    # ---- what was asked for ----
+    # ---- what it measures ----
 
     @property
     def exists(self) -> bool:
@@ -78,7 +78,7 @@ class CampaignDirectory:
         return (self.path / CAMPAIGN_FILE).exists()
 
     def campaign(self) -> Campaign:
-        """Return what was asked for."""
+        """Return what the campaign measures."""
         return read_campaign(self.path / CAMPAIGN_FILE)
 
     def options(self) -> SlurmOptions:
@@ -90,7 +90,7 @@ class CampaignDirectory:
         make(self.path / "logs")
 
     def store(self, campaign: Campaign, options: SlurmOptions) -> None:
-        """Keep what was asked for."""
+        """Store what the campaign measures."""
         if campaign.pairs:
             self._store_secret()
         store(self.path / OPTIONS_FILE, OPTIONS.dump_json(options))

@@ -78,7 +78,7 @@ class SlurmEngine:
         return tuple(sorted(path.parent.name for path in found))
 
     def campaign(self, name: str) -> Campaign:
-        """Return what a campaign was asked for. Raise UsageError if there is none of that name, or
+        """Return what a campaign measures. Raise UsageError if there is none of that name, or
         if it is of another cluster."""
         return self._opened(name)[1]
 
