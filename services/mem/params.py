@@ -7,7 +7,10 @@ NAIVE = ("naive_copy", "naive_set")
 THREADS, PAGES, STORE, PATTERN, OPERATION = "threads", "pages", "store", "pattern", "operation"
 SIZE, SHARE, BLOCK = "size_bytes", "size_share", "block_bytes"
 LOAD, INTENSITY = "load", "intensity"
+CHAINS, STRIDE = "chains", "stride_bytes"
 # The pattern of random blocks; all other cases are in order or without blocks.
 RANDOM = "random"
+# Of pointer_chase: each cache line of the working set.
+LINE_BYTES = 64
 # The block that most people mean by an access.
 WORD_BYTES = 8

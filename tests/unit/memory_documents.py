@@ -42,6 +42,9 @@ LEVELS = (
     (480 * MIB, 58e-9, 84e-9),
     (1 << 60, 167e-9, 397e-9),
 )
+UNVARIED = ("huge_page_ratio", "bytes_per_cycle")
+# The accesses that a core keeps in flight, and its clock.
+IN_FLIGHT, HERTZ = 12, 3.5e9
 
 
 def _metric(
@@ -65,6 +68,7 @@ BANDWIDTH_METRICS = (
         _metric(f"block_time_s_{quantile}", "s", direction="lower")
         for quantile in ("median", "p99", "p999", "max")
     ),
+    _metric("bytes_per_cycle", "byte/cycle"),
     HUGE,
 )
 LATENCY_METRICS = (_metric(TIME, "s", primary=True, direction="lower"), HUGE)
@@ -216,7 +220,7 @@ def _warnings(case: PlannedCase) -> Iterator[WarningEvent]:
 
 def _end(case: PlannedCase, rng: random.Random) -> EndEvent:
     metrics = {
-        name: value * rng.gauss(1.0, 0.004) if name != "huge_page_ratio" else value
+        name: value if name in UNVARIED else value * rng.gauss(1.0, 0.004)
         for name, value in _figures(case).items()
     }
     return end(0.0).model_copy(update={"metrics": metrics})
@@ -226,7 +230,9 @@ def _figures(case: PlannedCase) -> Mapping[str, float]:
     params, workload = case.params, case.workload.removeprefix("mem.")
     huge = {"huge_page_ratio": 0.0 if params["pages"] == "4k" else 1.0}
     if workload == "pointer_chase":
-        return {TIME: _latency(int(params["size_bytes"]), str(params["pages"])), **huge}
+        size = 2 * GIB if params["size_bytes"] == "auto" else int(params["size_bytes"])
+        time_s = _latency(size, str(params["pages"]))
+        return {TIME: time_s / min(params.get("chains", 1), IN_FLIGHT), **huge}
     if workload == "loaded_latency":
         share = float(params["intensity"])
         return {
@@ -264,6 +270,7 @@ def _bandwidths(workload: str, params: Mapping[str, Any]) -> dict[str, float]:
     if workload == "scale" and params["threads"] == 2 and params["pages"] == "huge":
         value = LIMIT * 1.1
     figures = {BANDWIDTH: value, f"{BANDWIDTH}_makespan": value * 0.99}
+    figures["bytes_per_cycle"] = value / int(params["threads"]) / HERTZ
     if params.get("store") == "best":
         figures |= {f"{BANDWIDTH}_plain": value * 0.6, f"{BANDWIDTH}_nt": value}
     if params.get("store") == "best" and workload in ("write", "copy"):

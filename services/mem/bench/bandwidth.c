@@ -65,9 +65,10 @@ static const struct param params_with_libc[] = {
      "The same before the trial with " text ", when the best store was looked for."}
 
 static const struct metric read_metrics[] = {
-    METRIC_HUGE_PAGE_RATIO, METRICS_BLOCK_TIME, {.name = NULL}};
+    METRIC_BYTES_PER_CYCLE, METRIC_HUGE_PAGE_RATIO, METRICS_BLOCK_TIME, {.name = NULL}};
 static const struct metric metrics[] = {METRIC_OF_STORE("plain", "plain stores"),
                                         METRIC_OF_STORE("nt", "stores past the caches"),
+                                        METRIC_BYTES_PER_CYCLE,
                                         METRIC_HUGE_PAGE_RATIO,
                                         METRICS_BLOCK_TIME,
                                         {.name = NULL}};
@@ -75,6 +76,7 @@ static const struct metric metrics_with_libc[] = {
     METRIC_OF_STORE("plain", "plain stores"),
     METRIC_OF_STORE("nt", "stores past the caches"),
     METRIC_OF_STORE("libc", "the C library's routine"),
+    METRIC_BYTES_PER_CYCLE,
     METRIC_HUGE_PAGE_RATIO,
     METRICS_BLOCK_TIME,
     {.name = NULL}};

@@ -8,7 +8,8 @@ static const struct param params[] = {
     PARAM_BLOCK_BYTES("4096", "One call of the C library's routine each."),
     PARAMS_WORKING_SET,
     {.name = NULL}};
-static const struct metric metrics[] = {METRIC_HUGE_PAGE_RATIO, METRICS_BLOCK_TIME, {.name = NULL}};
+static const struct metric metrics[] = {
+    METRIC_BYTES_PER_CYCLE, METRIC_HUGE_PAGE_RATIO, METRICS_BLOCK_TIME, {.name = NULL}};
 
 static const struct stream_kind copying = {OPERATION_COPY, "libc"};
 static const struct stream_kind filling = {OPERATION_WRITE, "libc"};

@@ -135,7 +135,7 @@ static int setup_chase(struct thread *thread, struct loaded *loaded)
     int failure = working_set_touch(thread, set);
     if (!failure && !run_stopping(thread->run))
         chase_begin(&loaded->chase, working_set_array(set, 0, 0), set->arrays * set->array_bytes,
-                    1);
+                    sizeof(struct node), 1, 1);
     return failure;
 }
 

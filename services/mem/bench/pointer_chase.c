@@ -3,34 +3,81 @@
 #include "mem_workloads.h"
 #include "working_set.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 static const uint64_t NODES_MOST = (uint64_t)1 << 32;
 
-static const struct demand demand = {
-    .arrays = 1, .granule = sizeof(struct node), .granule_name = "node"};
+/* On lines of its own, two at a time as they are prefetched. */
+struct own {
+    _Alignas(128) struct chase chase;
+};
+
+static unsigned chains_of(const struct run *run)
+{
+    return (unsigned)run_count(run, "chains");
+}
+
+static struct demand demand_of(const struct run *run)
+{
+    return (struct demand){
+        .arrays = 1, .granule = run_count(run, "stride_bytes"), .granule_name = "stride"};
+}
+
+static int check_stride(struct run *run)
+{
+    uint64_t stride = run_count(run, "stride_bytes"), node = sizeof(struct node);
+    if (stride % node == 0)
+        return EXIT_OK;
+    run_reason(run,
+               "--stride-bytes %" PRIu64 ": nodes are cache lines of %" PRIu64 " bytes: take "
+               "%" PRIu64 " or %" PRIu64,
+               stride, node, stride / node * node, (stride / node + 1) * node);
+    return EXIT_USAGE;
+}
+
+static int check_nodes(struct run *run, const struct demand *demand)
+{
+    uint64_t count = working_set_array_bytes(run, demand) / demand->granule;
+    if (count > NODES_MOST) {
+        run_reason(run,
+                   "a thread's part of the working set has more than %" PRIu64 " nodes, one in "
+                   "each %zu bytes: use more threads, a smaller --size-bytes or a larger "
+                   "--stride-bytes",
+                   NODES_MOST, demand->granule);
+        return EXIT_USAGE;
+    }
+    if (count < chains_of(run)) {
+        run_reason(run,
+                   "--chains %u: a thread's part of the working set has %" PRIu64 " nodes, one in "
+                   "each %zu bytes: use at most as many chains, or at least --size-bytes %" PRIu64,
+                   chains_of(run), count, demand->granule,
+                   (uint64_t)chains_of(run) * demand->granule * run_threads(run));
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
 
 static int check(struct run *run)
 {
-    int failure = working_set_check(run, &demand);
-    if (failure || working_set_array_bytes(run, &demand) / sizeof(struct node) <= NODES_MOST)
-        return failure;
-    run_reason(run,
-               "a thread's part of the working set has more than %llu nodes of 64 bytes: use more "
-               "threads or a smaller --size-bytes",
-               (unsigned long long)NODES_MOST);
-    return EXIT_USAGE;
+    struct demand demand = demand_of(run);
+    int failure = check_stride(run);
+    if (!failure)
+        failure = working_set_check(run, &demand);
+    return failure ? failure : check_nodes(run, &demand);
 }
 
 static int open_chases(struct run *run)
 {
+    struct demand demand = demand_of(run);
+    uint64_t hops = (uint64_t)CHASE_UNROLLED * chains_of(run);
     struct working_set *set = calloc(1, sizeof *set);
     if (!set) {
         run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
         return EXIT_RESOURCE;
     }
     run_set_shared(run, set);
-    run_set_unit(run, CHASE_UNROLLED, UINT64_MAX / CHASE_UNROLLED);
+    run_set_unit(run, hops, UINT64_MAX / hops);
     return working_set_reserve(run, set, &demand);
 }
 
@@ -48,13 +95,13 @@ static int setup(struct thread *thread)
     int failure = working_set_touch(thread, set);
     if (failure || run_stopping(thread->run))
         return failure;
-    thread->state = aligned_alloc(128, 128);
+    thread->state = aligned_alloc(_Alignof(struct own), sizeof(struct own));
     if (!thread->state) {
         run_reason(thread->run, "no memory for thread %u: use fewer threads", thread->index);
         return EXIT_RESOURCE;
     }
     chase_begin(thread->state, working_set_array(set, thread->index, 0), set->array_bytes,
-                thread->index);
+                run_count(thread->run, "stride_bytes"), chains_of(thread->run), thread->index);
     return EXIT_OK;
 }
 
@@ -87,17 +134,39 @@ static void teardown(struct thread *thread)
     free(thread->state);
 }
 
-static const struct param params[] = {PARAMS_WORKING_SET, {.name = NULL}};
+static const struct param params[] = {
+    {.name = "chains",
+     .type = PARAM_COUNT,
+     .initial = "1",
+     .min = 1,
+     .max = CHAINS_MOST,
+     .roles = ROLE_AXIS | ROLE_TAG,
+     .noun = "chain",
+     .help = "Pointers that each thread follows side by side, at equal distances of the cycle: "
+             "loads of different chains do not wait for one another."},
+    {.name = "stride_bytes",
+     .type = PARAM_COUNT,
+     .unit = "byte",
+     .initial = "64",
+     .min = 64,
+     .max = 1 << 30,
+     .roles = ROLE_AXIS | ROLE_TAG,
+     .help = "Bytes of the working set for each node, a multiple of 64; the node is on one of "
+             "their lines. With 4096 each access needs another page and few lines: what the TLB "
+             "covers."},
+    PARAMS_WORKING_SET,
+    {.name = NULL}};
 static const struct metric metrics[] = {METRIC_HUGE_PAGE_RATIO, {.name = NULL}};
 
 const struct workload pointer_chase_workload = {
     .name = "pointer_chase",
     .description = "Follows pointers through nodes of 64 bytes in random order: the latency of one "
-                   "dependent load.",
+                   "dependent load, or with several chains how far loads overlap.",
     .rate = {.name = "access_time_s",
              .unit = "s",
-             .description = "Time of one access that depends on the one before: median over the "
-                            "threads of the median of their clean slices.",
+             .description = "Time of one access that depends on the one before; of several chains, "
+                            "the time over the accesses of all of them. Median over the threads of "
+                            "the median of their clean slices.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

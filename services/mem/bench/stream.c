@@ -1,11 +1,13 @@
 #include "stream.h"
 
+#include "core_clock.h"
 #include "isa.h"
 #include "libc_routines.h"
 #include "mem_workloads.h"
 #include "store.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,7 @@ struct stream {
     struct wish wish; /* before `best` was replaced */
     struct candidates candidates;
     struct walk *walks; /* one a thread */
+    double clock_hertz; /* of the first thread's core, right after the timed region */
 };
 
 const char *const stream_patterns[] = {"sequential", "random", NULL};
@@ -315,6 +318,10 @@ void stream_empty_loop(struct thread *thread, uint64_t batch)
 
 int stream_verify(struct thread *thread, uint64_t units)
 {
+    struct stream *stream = run_shared(thread->run);
+    /* While the other threads check their arrays: the clock that all cores reach together. */
+    if (thread->index == 0)
+        stream->clock_hertz = core_clock_hertz();
     return walk_verify(thread, thread->state, units);
 }
 
@@ -358,11 +365,23 @@ static void report_rates(struct run *run, const struct stream *stream)
         report_rate(run, stream, "libc", "bytes_per_second_libc");
 }
 
+static void report_cycles(struct run *run, const struct stream *stream)
+{
+    double rate = run_rate(run) / run_threads(run);
+    if (run_oversubscribed(run))
+        run_no_metric(run, "bytes_per_cycle", "threads share a CPU: none has all its cycles");
+    else if (isfinite(stream->clock_hertz) && isfinite(rate))
+        run_metric(run, "bytes_per_cycle", rate / stream->clock_hertz);
+    else
+        run_no_metric(run, "bytes_per_cycle", "others took the CPU while its clock was measured");
+}
+
 void stream_finish(struct thread *thread)
 {
     struct run *run = thread->run;
     const struct stream *stream = run_shared(run);
     report_rates(run, stream);
+    report_cycles(run, stream);
     run_metric(run, "huge_page_ratio", stream->ground.set.huge_page_ratio);
     walks_report_times(run, stream->walks, &stream->ground);
 }

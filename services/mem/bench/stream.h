@@ -64,6 +64,10 @@ extern const char *const stream_patterns[];
      .roles = ROLE_AXIS,                                                                           \
      .help = "Bytes of each array that one call works on. " text}
 
+#define METRIC_BYTES_PER_CYCLE                                                                     \
+    {"bytes_per_cycle", "byte/cycle", HIGHER_IS_BETTER,                                            \
+     "The rate of one thread, the mean of all, over the core clock: that of a chain of dependent " \
+     "additions on the first thread's core, right after the timed region."}
 #define METRICS_BLOCK_TIME                                                                         \
     {"block_time_s_median", "s", LOWER_IS_BETTER,                                                  \
      "Time of a block of at least 8192 bytes, of those that were timed one by one: median."},      \

@@ -2,11 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from hostbench.base.units import percent, plural
+from hostbench.base.units import human, percent, plural
 from hostbench.judge.case import BEST
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
+from hostbench.report.content import (
+    Block,
+    Column,
+    CurveAxis,
+    Paragraph,
+    RowGroup,
+    Table,
+    Text,
+)
+from hostbench.report.curves import curve_charts
 from hostbench.report.figures import (
     NOTHING,
     by_workload,
@@ -17,8 +27,19 @@ from hostbench.report.figures import (
     sentence,
 )
 from hostbench.report.grouping import Layout, Params, charts, resolved
-from services.mem.params import PAGES, STORE, THREADS
-from services.mem.report.values import KERNEL, median_of, requested, shown, working_set
+from hostbench.report.sweeps import along_param, swept
+from services.mem.params import PAGES, SHARE, SIZE, STORE, THREADS
+from services.mem.report.values import (
+    KERNEL,
+    cache_marks,
+    median_of,
+    name_of,
+    number_of,
+    requested,
+    shown,
+    size_word,
+    working_set,
+)
 
 BANDWIDTH_BARS = Layout(
     axes=(KERNEL, THREADS, PAGES),
@@ -28,17 +49,72 @@ STORE_BARS = Layout(
     axes=(STORE, KERNEL, THREADS, PAGES),
     first=(KERNEL, THREADS, PAGES),
 )
+LADDER_CURVES = Layout(axes=(KERNEL, THREADS, PAGES), first=(KERNEL,))
+LADDER = Paragraph(
+    "Bandwidth over the size of the arrays, all together: each step down is a level of the "
+    "hierarchy that they no longer fit into. Within the caches it is a matter of instructions: "
+    "bytes per cycle say how many loads and stores of which width a core starts in a cycle."
+)
+PORTS = Paragraph(
+    "Bytes per cycle have no limit here: what the load and store ports of a core can move is not "
+    "in hostbench's tables of memory."
+)
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """Yield bars by kernel, threads, pages and store, and what `best` was."""
-    best, chosen = _by_store(cases)
+    """Yield curves over swept working sets, bars by kernel, threads, pages and store for the
+    others, and what `best` was."""
+    ladder = swept(cases, SIZE, requested)
+    yield from _ladder(ladder, document)
+    drawn = {case.case for case in ladder}
+    best, chosen = _by_store([case for case in cases if case.case not in drawn])
     title = "Bandwidth"
     yield from charts(best, BANDWIDTH_BARS, title=title)
     yield from charts(chosen, STORE_BARS, title=title)
     yield from _without_limit(cases)
     yield from _stores_and_pages(cases, of=len(document.cases))
     yield figures_table(cases, "Figures of bandwidth", of=len(document.cases))
+
+
+def _ladder(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
+    """Yield the curves over the working set; their table has bytes per cycle, too."""
+    if not cases:
+        return
+    yield LADDER
+    yield from curve_charts(
+        "Bandwidth over the working set",
+        [(case, requested(case)) for case in cases],
+        LADDER_CURVES,
+        replace(along_param(cases, SIZE), left_out=(SIZE, SHARE)),
+        CurveAxis("bandwidth", "byte/s", logarithmic=True),
+        marks=cache_marks(document.host),
+    )
+    yield from _bytes_per_cycle(cases)
+
+
+def _bytes_per_cycle(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """Yield a row for each working set and kernel that has them: none in older documents."""
+    rows = tuple(
+        (
+            size_word(number_of(case, SIZE)),
+            label(case),
+            shown(case, case.primary),
+            human(per_cycle, "byte/cycle"),
+        )
+        for case in sorted(cases, key=lambda case: (name_of(case), number_of(case, SIZE) or 0))
+        if (per_cycle := median_of(case, "bytes_per_cycle")) is not None
+    )
+    if rows:
+        columns = (
+            Column("working set", figures=True),
+            Column("case"),
+            Column("bandwidth", figures=True),
+            Column("of one thread, per cycle", figures=True),
+        )
+        yield PORTS
+        yield folded(
+            Table("Bytes per cycle", columns, (RowGroup(None, rows),)), len(rows), of=len(rows)
+        )
 
 
 def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:

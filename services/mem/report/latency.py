@@ -4,14 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import Block, Column, CurveAxis, Paragraph, RowGroup, Table
+from hostbench.report.content import Block, Column, CurveAxis, CurveMark, Paragraph, RowGroup, Table
 from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import label, primary, workload_table
 from hostbench.report.grouping import Layout
 from hostbench.report.sweeps import along_param
 from services.mem.params import INTENSITY, LOAD, PAGES, SHARE, SIZE, THREADS
+from services.mem.report import chains, levels
 from services.mem.report.values import (
     cache_marks,
+    chains_of,
+    is_plain_chase,
     median_of,
     number_of,
     requested,
@@ -24,6 +27,11 @@ LATENCY = Paragraph(
     "step of a curve is a level of the hierarchy that the working set no longer fits into, caches "
     "first, then what the TLB covers."
 )
+STRIDES = Paragraph(
+    "The same with one access in each stride of several lines, so that a set of addresses as wide "
+    "needs far fewer lines of the caches. With a page for each access, the curve in pages of 4 KiB "
+    "rises where the TLB no longer holds all translations; in huge pages it does so much later."
+)
 LOADED = Paragraph(
     "The time of one such access of the first thread while the other threads load the memory, "
     "over the bandwidth that these get. The curve bends where requests begin to queue."
@@ -34,18 +42,34 @@ LOADED_CURVES = Layout(axes=(LOAD, PAGES), first=(LOAD, PAGES))
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """Yield the curve over the working set."""
+    """Yield the curve over the working set, the levels that it shows, that of strides, and how many
+    accesses are in flight."""
     yield LATENCY
-    along = replace(along_param(cases, SIZE), left_out=(SIZE, SHARE))
-    yield from curve_charts(
-        "Latency over the working set",
-        [(case, requested(case)) for case in cases],
-        LATENCY_CURVES,
-        along,
-        CurveAxis("time of an access", "s", logarithmic=True),
-        marks=cache_marks(document.host),
-    )
+    plain = [case for case in cases if is_plain_chase(case)]
+    found = levels.found_levels(plain, document.host)
+    marks = cache_marks(document.host) + levels.marks(found)
+    yield from _over_size("Latency over the working set", plain, marks)
+    yield from levels.blocks(found, document.host)
+    strides = [case for case in cases if chains_of(case) == 1 and not is_plain_chase(case)]
+    if strides:
+        yield STRIDES
+        yield from _over_size("Latency over the working set, by stride", strides, ())
+    yield from chains.blocks(cases)
     yield workload_table("mem.pointer_chase", cases, of=len(document.cases))
+
+
+def _over_size(
+    title: str, cases: Sequence[CaseResult], marks: tuple[CurveMark, ...]
+) -> Iterator[Block]:
+    if cases:
+        yield from curve_charts(
+            title,
+            [(case, requested(case)) for case in cases],
+            LATENCY_CURVES,
+            replace(along_param(cases, SIZE), left_out=(SIZE, SHARE)),
+            CurveAxis("time of an access", "s", logarithmic=True),
+            marks=marks,
+        )
 
 
 def part_under_load(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:

@@ -6,7 +6,7 @@ from hostbench.model.result import CaseResult, Verdict
 from hostbench.report.figures import by_workload, primary
 from hostbench.report.subsystems import best_of_each
 from services.mem.params import BLOCK, LOAD, OPERATION, PAGES, SIZE, WORD_BYTES
-from services.mem.report.values import is_cache_influenced, median_of, number_of
+from services.mem.report.values import is_cache_influenced, is_plain_chase, median_of, number_of
 
 
 def best_bandwidths(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
@@ -21,7 +21,8 @@ def best_accesses(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
 
 def largest_sets(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     """Return, for latency, the largest working set in each page mode."""
-    return _last(cases, PAGES, lambda case: number_of(case, SIZE))
+    plain = [case for case in cases if is_plain_chase(case)]
+    return _last(plain or cases, PAGES, lambda case: number_of(case, SIZE))
 
 
 def heaviest_loads(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:

@@ -6,7 +6,7 @@ from hostbench.model.result import CaseResult
 from hostbench.report.content import CurveMark
 from hostbench.report.figures import NOTHING
 from hostbench.report.grouping import resolved
-from services.mem.params import SIZE
+from services.mem.params import CHAINS, LINE_BYTES, SIZE, STRIDE
 
 # The name of the workload, as a parameter that distinguishes series.
 KERNEL = "kernel"
@@ -28,6 +28,22 @@ def number_of(case: CaseResult, param: str) -> float | None:
     """Return a parameter as the program resolved it, or None if it is not a number above zero."""
     value = resolved(case).get(param)
     return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def chains_of(case: CaseResult) -> int:
+    """Return how many pointers a case of pointer_chase follows; 1 in documents before there were
+    several."""
+    return int(number_of(case, CHAINS) or 1)
+
+
+def stride_of(case: CaseResult) -> int:
+    """Return the bytes of the working set for each node of pointer_chase."""
+    return int(number_of(case, STRIDE) or LINE_BYTES)
+
+
+def is_plain_chase(case: CaseResult) -> bool:
+    """Whether a case of pointer_chase is a latency: one chain through every line."""
+    return chains_of(case) == 1 and stride_of(case) == LINE_BYTES
 
 
 def median_of(case: CaseResult, metric: str) -> float | None:

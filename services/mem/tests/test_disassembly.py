@@ -149,7 +149,7 @@ def test_random_accesses_are_as_many_as_are_counted(order: str) -> None:
 
 
 def test_the_chase_is_nothing_but_dependent_loads() -> None:
-    (loop,) = innermost_loops(functions("release", NAME)["chase_units"], "x86_64")
+    (loop,) = innermost_loops(functions("release", NAME)["follow_1"], "x86_64")
     loads = [one for one in loop if "(" in one.operands]
     assert {one.mnemonic for one in loads} == {"mov"}
     assert len({one.operands for one in loads}) == 1
@@ -157,6 +157,19 @@ def test_the_chase_is_nothing_but_dependent_loads() -> None:
     assert address == f"({register})", "a load does not wait for the one before"
     assert len(loads) == measure("pointer_chase", *ONE_UNIT).metrics["work_operations"]
     assert len(loop) - len(loads) <= 3
+
+
+@pytest.mark.parametrize("chains", [2, 8, 32])
+def test_each_chain_is_a_load_of_its_own(chains: int) -> None:
+    """Those beyond the registers are kept on the stack in between."""
+    (loop,) = innermost_loops(functions("release", NAME)[f"follow_{chains}"], "x86_64")
+    operands = [one.operands for one in loop if one.mnemonic == "mov"]
+    hops = [one for one in operands if re.fullmatch(r"(0x0)?\(%r(?!sp)\w+\),%r\w+", one)]
+    assert len(hops) == chains
+    if chains <= 8:
+        assert len(loop) == chains + 3
+    operations = measure("pointer_chase", *ONE_UNIT, f"--chains={chains}").metrics
+    assert operations["work_operations"] == 64 * chains
 
 
 @pytest.mark.parametrize("variant", builds(*MACHINES))

@@ -171,6 +171,43 @@ def test_independent_accesses_overlap() -> None:
         assert best("access_time_s", found) < 0.7 * chase, index
 
 
+def test_chains_overlap_and_one_waits() -> None:
+    size = 64 * MIB
+    least = {1: math.inf, 8: math.inf}
+
+    def overlaps() -> bool:
+        for chains in least:
+            found = measured("pointer_chase", f"--chains={chains}", *COMPARED, size=size)
+            least[chains] = min(least[chains], best("access_time_s", found))
+        return least[8] < 0.5 * least[1]
+
+    assert any(overlaps() for _ in range(6)), least
+
+
+@pytest.mark.parametrize("chains", [1, 3, 32])
+@pytest.mark.parametrize("stride", [64, 192, 4096])
+def test_chains_go_through_nodes_at_any_stride(chains: int, stride: int) -> None:
+    """A trial that ends well has found each node where it must be; its size is whole strides."""
+    arguments = (f"--chains={chains}", f"--stride-bytes={stride}", "--work=1000", *ONE)
+    found = measured("pointer_chase", *arguments, size=MIB)
+    assert 1000 <= found.metrics["work_operations"] < 1000 + 64 * chains
+
+
+def test_bytes_a_cycle_are_the_rate_over_a_clock() -> None:
+    metrics = (found := measured("read", "--threads=2", *COMPARED[1:], size=MIB)).metrics
+    if metrics["bytes_per_cycle"] is None:
+        assert "others took the CPU" in found.end["reasons"]["metrics.bytes_per_cycle"]
+    else:
+        clock = metrics["bytes_per_second"] / 2 / metrics["bytes_per_cycle"]
+        assert 2e8 < clock < 8e9
+
+
+def test_threads_that_share_a_cpu_have_no_bytes_a_cycle() -> None:
+    found = measured("read", "--threads=2", "--cpus=0", *BRIEF[1:], size=MIB)
+    assert found.metrics["bytes_per_cycle"] is None
+    assert "share a CPU" in found.end["reasons"]["metrics.bytes_per_cycle"]
+
+
 @pytest.mark.parametrize("index", ["precomputed", "lcg"])
 @pytest.mark.parametrize("operation", ["read", "write", "update"])
 def test_raw_empty_and_net(index: str, operation: str) -> None:

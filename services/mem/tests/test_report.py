@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from hostbench.model.host import Virtualisation
 from hostbench.model.limit import Limit
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.page.job import report_of
 from hostbench.report.content import (
     BarChart,
+    Bullets,
     CurveChart,
     Paragraph,
     Part,
@@ -23,6 +25,12 @@ from services.mem.report import report
 from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
 from tests.unit.report_sections import LESS, bars, blocks_of, charts, curves, flat, tables
 
+LADDER = tuple(
+    ("pointer_chase", {"size_bytes": (1 << exponent) * part // 16, "threads": 1})
+    for exponent in range(12, 32)
+    for part in (15, 21)
+)
+
 
 @functools.cache
 def whole() -> ResultDocument:
@@ -32,6 +40,12 @@ def whole() -> ResultDocument:
 def document_of(*cases: tuple[str, Mapping[str, object]], trials: int = 3) -> ResultDocument:
     planned = tuple(planned_memory(workload, **params) for workload, params in cases)
     return run_of(planned, random.Random(1), trials=trials)
+
+
+def curve_of(document: ResultDocument, title: str) -> CurveChart:
+    drawing = charts(document)[title].drawing
+    assert isinstance(drawing, CurveChart)
+    return drawing
 
 
 # ---- what stands above all figures ----
@@ -99,6 +113,23 @@ def test_what_best_was_chosen_from_is_told() -> None:
     assert [str(cell) == "–" for cell in triad[4:]] == [False, False, True]
 
 
+def test_swept_working_sets_are_curves_with_bytes_per_cycle() -> None:
+    ladder = [
+        (kernel, {"threads": 1, "size_bytes": size})
+        for kernel in ("read", "copy")
+        for size in (16 * KIB, 256 * KIB, 8 * MIB, GIB)
+    ]
+    document = document_of(*ladder, ("triad", {"threads": 2}), ("add", {"threads": 2}))
+    found = charts(document)
+    drawn = curves(found["Bandwidth over the working set"].drawing)
+    assert [name.partition(",")[0] for name in drawn] == ["read", "copy"]
+    assert [x for x, _ in drawn["read, 1 thread, huge"]] == [16 * KIB, 256 * KIB, 8 * MIB, GIB]
+    assert bars(found["Bandwidth by kernel"].drawing) == [("2 threads, huge", ["triad", "add"])]
+    (group,) = tables(document)["Bytes per cycle"].groups
+    assert len(group.rows) == len(ladder)
+    assert all(re.fullmatch(r"[\d.]+ byte/cycle", str(row[3])) for row in group.rows)
+
+
 # ---- latency ----
 
 
@@ -156,6 +187,86 @@ def test_many_curves_take_several_charts() -> None:
     found = charts(document_of(*cases))
     names = ["Latency over the working set (1 of 2)", "Latency over the working set (2 of 2)"]
     assert [len(curves(found[name].drawing)) for name in names] == [8, 2]
+
+
+def test_levels_are_held_against_the_kernels_caches() -> None:
+    document = document_of(*LADDER)
+    (lines,) = (block for block in blocks_of(document) if isinstance(block, Bullets))
+    first, second, third, memory = (str(line) for line in lines.items)
+    assert first.startswith("L1: 48 KiB, as the kernel says; found between 42 KiB and 60 KiB")
+    assert second.startswith("L2: 2 MiB, as the kernel says; found between 1.88 MiB and 2.62 MiB")
+    assert third.startswith("L3: 480 MiB, as the kernel says; found between 480 MiB and 672 MiB")
+    assert re.search(r"an access takes 4\.[78]\d+ ns", second)
+    assert memory.startswith("The largest working sets: an access takes 16")
+    marks = curve_of(document, "Latency over the working set").marks
+    assert [mark.label for mark in marks] == ["L1 48 KiB", "L2 2 MiB", "L3 480 MiB"]
+
+
+@pytest.mark.parametrize(
+    ("hypervisor", "why"),
+    [(True, "this virtual machine has a part of it"), (False, "other programs use it")],
+)
+def test_a_cache_that_is_smaller_than_the_kernel_says(hypervisor: bool, why: str) -> None:
+    document = document_of(*LADDER)
+    host = document.host
+    caches = tuple(
+        cache.model_copy(update={"size_bytes": GIB}) if cache.level == 3 else cache
+        for cache in host.caches
+    )
+    virtual = Virtualisation(hypervisor=hypervisor)
+    host = host.model_copy(update={"caches": caches, "virtualisation": virtual})
+    document = document.model_copy(update={"host": host})
+    (lines,) = (block for block in blocks_of(document) if isinstance(block, Bullets))
+    said = str(lines.items[2])
+    assert said.startswith("L3: the kernel says 1 GiB, the curve bends between 480 MiB and 672 MiB")
+    assert why in said
+    marks = curve_of(document, "Latency over the working set").marks
+    assert "bends at 568 MiB" in [mark.label for mark in marks]
+
+
+def test_levels_of_small_pages_are_marked_as_such() -> None:
+    document = document_of(*((name, {**params, "pages": "4k"}) for name, params in LADDER))
+    (lines,) = (block for block in blocks_of(document) if isinstance(block, Bullets))
+    assert "pages of 4 KiB" in str(lines.items[-1])
+
+
+def test_too_few_sizes_show_no_level() -> None:
+    said = markdown(report_of(whole(), "result.json"))
+    assert "levels that this curve shows are unsure: the sizes are more than a factor" in said
+
+
+def test_accesses_in_flight_are_ratios_to_one_chain() -> None:
+    sizes: tuple[object, ...] = (4 * MIB, "auto")
+    document = document_of(
+        *(
+            ("pointer_chase", {"size_bytes": size, "threads": 1, "chains": chains})
+            for size in sizes
+            for chains in (1, 2, 8, 12, 32)
+        )
+    )
+    chart = charts(document)["Accesses in flight over the chains"]
+    found = curves(chart.drawing)
+    assert list(found) == ["4 MiB, huge pages", "2 GiB, huge pages"]
+    for points in found.values():
+        assert [x for x, _ in points] == [1, 2, 8, 12, 32]
+        assert [y for _, y in points] == pytest.approx([1, 2, 8, 12, 12], rel=0.05)
+    assert chart.numbers and len(chart.numbers.groups[0].rows) == 5
+    (headline,) = report(document.cases, document).headline
+    assert headline.params["chains"] == 1
+
+
+def test_without_one_chain_nothing_is_known_to_be_in_flight() -> None:
+    cases = [("pointer_chase", {"size_bytes": GIB, "chains": chains}) for chains in (2, 4, 8)]
+    assert "Accesses in flight over the chains" not in charts(document_of(*cases))
+
+
+def test_an_access_a_page_has_a_chart_of_its_own() -> None:
+    document = document_of(
+        *LADDER, *((name, {**params, "stride_bytes": 4096}) for name, params in LADDER)
+    )
+    found = charts(document)
+    assert len(curves(found["Latency over the working set"].drawing)) == 1
+    assert len(curves(found["Latency over the working set, by stride"].drawing)) == 1
 
 
 def test_latency_under_load_is_joined_by_intensity() -> None:

@@ -19,7 +19,7 @@ KERNEL = {"isa", "streams", "prefetch"}
 OWN = {
     "read": KERNEL | BLOCKS,
     **{name: KERNEL | BLOCKS | {"store"} for name in STREAM if name != "read"},
-    "pointer_chase": set(),
+    "pointer_chase": {"chains", "stride_bytes"},
     "loaded_latency": {"isa", "load", "intensity"},
     "random_access": {"operation", "block_bytes", "index"},
     "read_write": BLOCKS,
@@ -118,6 +118,7 @@ def test_blocks(workloads: dict[str, Any]) -> None:
 def test_metrics_of_a_bandwidth(workloads: dict[str, Any], name: str) -> None:
     found = metrics(workloads[name])
     assert set(found) >= BYTES | ALWAYS | BLOCK_TIMES
+    assert found["bytes_per_cycle"]["unit"] == "byte/cycle"
     primary = found["bytes_per_second"]
     assert (primary["unit"], primary["direction"], primary["primary"]) == ("byte/s", "higher", True)
     stores = set(params(workloads[name]).get("store", {}).get("choices", [])) - {"best"}

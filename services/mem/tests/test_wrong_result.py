@@ -109,12 +109,13 @@ def test_a_missing_access_of_the_first_round_exits_5(index: str, tmp_path: Path)
 
 
 @x86_only
-@pytest.mark.parametrize("which", [0, 17, -1])
-def test_a_missing_step_of_the_chase_exits_5(which: int, tmp_path: Path) -> None:
-    (body,) = innermost_loops(functions("release", NAME)["chase_units"], "x86_64")
+@pytest.mark.parametrize(("chains", "which"), [(1, 0), (1, 17), (1, -1), (8, 3), (8, -1)])
+def test_a_missing_step_of_the_chase_exits_5(chains: int, which: int, tmp_path: Path) -> None:
+    (body,) = innermost_loops(functions("release", NAME)[f"follow_{chains}"], "x86_64")
     steps = [one for one in body if "(" in one.operands]
     without([steps[which]], PROGRAM, tmp_path / "mem-bench")
-    result = call("pointer_chase", *BRIEF, program=tmp_path / "mem-bench")
+    arguments = ["pointer_chase", f"--chains={chains}", *BRIEF]
+    result = call(*arguments, program=tmp_path / "mem-bench")
     refused(result, WRONG, "trust no figure")
 
 
@@ -146,6 +147,7 @@ def shortened(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("read_write", ("--block-bytes=1000",)),
         ("memset_write", ("--block-bytes=131072",)),
         ("pointer_chase", ()),
+        ("pointer_chase", ("--chains=5", "--stride-bytes=4096")),
         ("random_access", ()),
         ("random_access", ("--operation=write", "--index=lcg")),
         ("random_access", ("--operation=update",)),

@@ -1,0 +1,154 @@
+"""The levels that the latency shows, beside what the kernel says of the caches."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hostbench.base.units import binary_bytes, human
+from hostbench.model.host import HostInventory
+from hostbench.model.result import CaseResult
+from hostbench.report.content import Block, Bullets, CurveMark, Paragraph
+from hostbench.report.figures import primary
+from services.mem.params import PAGES, SHARE, SIZE, THREADS
+from services.mem.report.values import median_of, number_of, requested
+from services.mem.topology import (
+    SIZES_LEAST,
+    Agreement,
+    Curve,
+    Finding,
+    KernelCache,
+    compare,
+    find_levels,
+)
+
+# Below, 4 KiB pages bend the curve as well.
+HUGE_RATIO = 0.9
+MEANING = Paragraph(
+    "Levels of the hierarchy as the curve shows them. A level ends between the last working set "
+    "that is as fast as those before it and the next one. A cache is the kernel's if its size is "
+    "between these two, or within 10 % of them."
+)
+
+
+@dataclass(frozen=True)
+class FoundLevels:
+    """The levels of the one curve that shows them best, and the kernel's caches beside them."""
+
+    curve: Curve
+    findings: tuple[Finding, ...]
+    huge: bool
+
+
+def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevels | None:
+    """Return the levels of one thread's curve, of huge pages if there is one; None if no curve has
+    enough sizes."""
+    curves: dict[frozenset[tuple[str, str]], list[CaseResult]] = {}
+    for case in cases:
+        if primary(case) and number_of(case, SIZE) and case.params.get(THREADS) == 1:
+            params = {
+                (name, str(value))
+                for name, value in requested(case).items()
+                if name not in (SIZE, SHARE)
+            }
+            curves.setdefault(frozenset(params), []).append(case)
+    enough = [found for found in curves.values() if len(found) >= SIZES_LEAST]
+    if not enough:
+        return None
+    best = max(enough, key=lambda found: (found[0].params.get(PAGES) != "4k", len(found)))
+    points = [
+        (size, metric.statistics.median)
+        for case in best
+        if (size := number_of(case, SIZE)) and (metric := primary(case))
+    ]
+    curve = find_levels(points)
+    ratios = [median_of(case, "huge_page_ratio") or 0.0 for case in best]
+    findings = tuple(compare(curve.levels, _caches(host))) if curve.levels else ()
+    return FoundLevels(curve, findings, huge=min(ratios) >= HUGE_RATIO)
+
+
+def marks(found: FoundLevels | None) -> tuple[CurveMark, ...]:
+    """Return where a level ends elsewhere than the kernel says."""
+    if found is None:
+        return ()
+    same = {one.found for one in found.findings if one.agreement is Agreement.SAME}
+    return tuple(
+        CurveMark(f"bends at {_size(middle)}", middle)
+        for level in found.curve.levels
+        if level not in same and (middle := level.middle_bytes)
+    )
+
+
+def blocks(found: FoundLevels | None, host: HostInventory) -> Iterator[Block]:
+    """Yield a sentence for each cache of the kernel, and one for the memory."""
+    if found is None:
+        return
+    if not found.curve.levels:
+        yield Paragraph(f"The levels that this curve shows are unsure: {found.curve.reason}.")
+        return
+    yield MEANING
+    guest = host.virtualisation.is_guest
+    lines = [
+        _cache_sentence(one, guest=guest, last=one is found.findings[-1]) for one in found.findings
+    ]
+    lines += _further(found)
+    if not found.huge:
+        lines.append(
+            "These are accesses in pages of 4 KiB: where the TLB ends, the curve bends, too, and "
+            "an L2 cache looks smaller than it is. Measure in huge pages to be sure."
+        )
+    yield Bullets(tuple(lines))
+
+
+def _cache_sentence(finding: Finding, *, guest: bool, last: bool) -> str:
+    cache, found = finding.cache, finding.found
+    name, size = f"L{cache.level}", binary_bytes(cache.size_bytes)
+    if found is None or found.capacity is None:
+        return (
+            f"{name}: unsure. The kernel says {size}, and no single end of a level is where this "
+            "cache could end."
+        )
+    between = f"between {_size(found.capacity[0])} and {_size(found.capacity[1])}"
+    time = f"an access takes {human(found.latency_s, 's')}"
+    if finding.agreement is Agreement.SAME:
+        return f"{name}: {size}, as the kernel says; found {between}; {time}."
+    if finding.agreement is Agreement.SMALLER:
+        why = _why_smaller(guest=guest, last=last)
+        return f"{name}: the kernel says {size}, the curve bends {between}: {why}; {time}."
+    why = "the hypervisor says less than there is" if guest else "the kernel's size is too small"
+    return (
+        f"{name}: the kernel says {size}, the curve stays flat and bends {between}: {why}; {time}."
+    )
+
+
+def _why_smaller(*, guest: bool, last: bool) -> str:
+    if last and guest:
+        return "this virtual machine has a part of it, or neighbours use it"
+    if last:
+        return "other programs use it, or a part is reserved"
+    return "the hypervisor says more than there is" if guest else "other programs use it"
+
+
+def _further(found: FoundLevels) -> Iterator[str]:
+    """Yield the levels that no cache of the kernel explains, and the memory."""
+    known = {one.found for one in found.findings}
+    for level in found.curve.levels:
+        if level not in known and level.capacity:
+            low, high = (_size(one) for one in level.capacity)
+            time = human(level.latency_s, "s")
+            yield f"A level that no cache explains ends between {low} and {high}, with {time}."
+    last = found.curve.levels[-1]
+    if last.capacity is None and len(found.curve.levels) > 1:
+        yield f"The largest working sets: an access takes {human(last.latency_s, 's')}."
+
+
+def _size(value: float) -> str:
+    """Return a size with three digits: the end of a level is not known better."""
+    number, _, unit = binary_bytes(value).partition(" ")
+    return f"{float(number):.3g} {unit}"
+
+
+def _caches(host: HostInventory) -> list[KernelCache]:
+    return [
+        KernelCache(cache.level, cache.size_bytes)
+        for cache in host.caches
+        if cache.size_bytes and cache.type != "Instruction"
+    ]
