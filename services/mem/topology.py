@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 
 # Doublings of the latency for each doubling of the size: less is flat.
@@ -18,8 +18,9 @@ FLAT_SLOPE = 0.22
 # A flat piece is a level from so many sizes on; fewer may be a bend within a rise.
 LEVEL_SIZES = 3
 SIZES_LEAST = 8
-# Two flat pieces are two levels if the latency differs by more.
-LEVEL_RATIO = 1.25
+# Two flat pieces are two levels if the latency differs by more: what a TLB adds, or a neighbour for
+# a while, is less.
+LEVEL_RATIO = 1.5
 # A size is still on a level up to so many times its latency, or its noise.
 ON_LEVEL_RATIO = 1.08
 ON_LEVEL_DEVIATIONS = 4.0
@@ -114,36 +115,38 @@ def find_levels(points: Sequence[tuple[float, float]]) -> Curve:
 
 
 def compare(levels: Sequence[Level], caches: Sequence[KernelCache]) -> list[Finding]:
-    """Return, for each cache of the kernel, the level that ends at its size, or the one whose
-    place in the order it has."""
+    """Return, for each cache of the kernel, the level that ends at its size. Those between two such
+    caches, or above or below all, have the levels in their order if there are as many."""
     ends = [level for level in levels if level.capacity]
     ordered = sorted(caches, key=lambda cache: cache.level)
-    same = {cache: next((e for e in ends if _is_size(e, cache)), None) for cache in ordered}
-    findings = []
-    below = 0.0
-    for position, cache in enumerate(ordered):
-        found, agreement = same[cache], Agreement.SAME
-        if found is None:
-            above = next(
-                (e.capacity[0] for c in ordered[position + 1 :] if (e := same[c]) and e.capacity),
-                math.inf,
-            )
-            found, agreement = _between(ends, below, above, cache)
-        if found and found.middle_bytes:
-            below = found.middle_bytes
-        findings.append(Finding(cache, found, agreement))
+    same = [next((end for end in ends if _is_size(end, cache)), None) for cache in ordered]
+    findings: list[Finding] = []
+    for is_same, group in groupby(zip(ordered, same, strict=True), key=lambda pair: bool(pair[1])):
+        pairs = list(group)
+        if is_same:
+            findings += [Finding(cache, end, Agreement.SAME) for cache, end in pairs]
+            continue
+        below = findings[-1].found if findings else None
+        above = next((end for end in same[len(findings) + len(pairs) :] if end), None)
+        first = ends.index(below) + 1 if below else 0
+        between = ends[first : ends.index(above) if above else len(ends)]
+        findings += _in_order([cache for cache, _ in pairs], between)
     return findings
 
 
-def _between(
-    ends: Sequence[Level], below: float, above: float, cache: KernelCache
-) -> tuple[Level | None, Agreement]:
-    """Return the only level that ends between two sizes: which of several it is cannot be told."""
-    fitting = [e for e in ends if e.middle_bytes and below < e.middle_bytes < above]
-    if len(fitting) != 1 or not fitting[0].middle_bytes:
-        return None, Agreement.UNSURE
-    smaller = fitting[0].middle_bytes < cache.size_bytes
-    return fitting[0], Agreement.SMALLER if smaller else Agreement.LARGER
+def _in_order(caches: Sequence[KernelCache], ends: Sequence[Level]) -> list[Finding]:
+    """Return unsure findings unless there are as many levels as caches: which is which of others
+    cannot be told."""
+    if len(caches) != len(ends):
+        return [Finding(cache, None, Agreement.UNSURE) for cache in caches]
+    return [
+        Finding(
+            cache,
+            end,
+            Agreement.SMALLER if (end.middle_bytes or 0) < cache.size_bytes else Agreement.LARGER,
+        )
+        for cache, end in zip(caches, ends, strict=True)
+    ]
 
 
 def _is_size(level: Level, cache: KernelCache) -> bool:
@@ -231,8 +234,8 @@ def _level(
     # A slow rise within the level, as of a last-level cache that others use, too, is part of it.
     most = max(most, y[piece.last] if piece.slope > 0 else most)
     beyond = [i for i in range(piece.first, end) if all(one > most for one in y[i:end])]
-    if not beyond and later:
-        beyond = [end]
-    if not beyond:
+    if not later and len(beyond) < LEVEL_SIZES:
         return Level(2**value, None)
+    if not beyond:
+        beyond = [end]
     return Level(2**value, (points[beyond[0] - 1][0], points[beyond[0]][0]))

@@ -22,6 +22,11 @@ from services.mem.params import CHAINS, LINE_BYTES, PAGES, SIZE
 from services.mem.report.values import chains_of, number_of, requested
 
 TITLE = "Accesses in flight over the chains"
+IMPOSSIBLE = Paragraph(
+    "More accesses in flight than chains cannot be: the figure of one chain was disturbed."
+)
+X = CurveAxis("chains", "1", ticks=(1, 4, 8, 12, 16, 20, 24, 28, 32))
+Y = CurveAxis("accesses in flight", "1")
 MEANING = Paragraph(
     "With several pointers followed side by side, accesses of different chains do not wait for one "
     "another. Accesses in flight are the time of an access with one chain over the time an access "
@@ -42,10 +47,12 @@ def blocks(cases: Sequence[CaseResult]) -> Iterator[Block]:
     yield Chart(
         title=TITLE,
         description=most,
-        drawing=CurveChart(CurveAxis("chains", "1"), CurveAxis("accesses in flight", "1"), curves),
+        drawing=CurveChart(X, Y, curves),
         numbers=_numbers(series, curves),
     )
     yield Paragraph(most)
+    if any(point.low > point.x for curve in curves for point in curve.points):
+        yield IMPOSSIBLE
 
 
 def _series(cases: Sequence[CaseResult]) -> list[list[CaseResult]]:

@@ -9,7 +9,7 @@ from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import label, primary, workload_table
 from hostbench.report.grouping import Layout
 from hostbench.report.sweeps import along_param
-from services.mem.params import INTENSITY, LOAD, PAGES, SHARE, SIZE, THREADS
+from services.mem.params import CHAINS, INTENSITY, LOAD, PAGES, SHARE, SIZE, STRIDE, THREADS
 from services.mem.report import chains, levels
 from services.mem.report.values import (
     cache_marks,
@@ -48,25 +48,29 @@ def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Bloc
     plain = [case for case in cases if is_plain_chase(case)]
     found = levels.found_levels(plain, document.host)
     marks = cache_marks(document.host) + levels.marks(found)
-    yield from _over_size("Latency over the working set", plain, marks)
+    yield from _over_size("Latency over the working set", plain, (CHAINS, STRIDE), marks)
     yield from levels.blocks(found, document.host)
     strides = [case for case in cases if chains_of(case) == 1 and not is_plain_chase(case)]
     if strides:
         yield STRIDES
-        yield from _over_size("Latency over the working set, by stride", strides, ())
+        yield from _over_size("Latency over the working set, by stride", strides, (CHAINS,))
     yield from chains.blocks(cases)
     yield workload_table("mem.pointer_chase", cases, of=len(document.cases))
 
 
 def _over_size(
-    title: str, cases: Sequence[CaseResult], marks: tuple[CurveMark, ...]
+    title: str,
+    cases: Sequence[CaseResult],
+    same: tuple[str, ...],
+    marks: tuple[CurveMark, ...] = (),
 ) -> Iterator[Block]:
+    """Yield the curves; `same` are parameters that all of them share, given or by default."""
     if cases:
         yield from curve_charts(
             title,
             [(case, requested(case)) for case in cases],
             LATENCY_CURVES,
-            replace(along_param(cases, SIZE), left_out=(SIZE, SHARE)),
+            replace(along_param(cases, SIZE), left_out=(SIZE, SHARE, *same)),
             CurveAxis("time of an access", "s", logarithmic=True),
             marks=marks,
         )

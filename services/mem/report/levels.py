@@ -8,7 +8,7 @@ from hostbench.model.host import HostInventory
 from hostbench.model.result import CaseResult
 from hostbench.report.content import Block, Bullets, CurveMark, Paragraph
 from hostbench.report.figures import primary
-from services.mem.params import PAGES, SHARE, SIZE, THREADS
+from services.mem.params import CHAINS, PAGES, SHARE, SIZE, STRIDE, THREADS
 from services.mem.report.values import median_of, number_of, requested
 from services.mem.topology import (
     SIZES_LEAST,
@@ -22,10 +22,12 @@ from services.mem.topology import (
 
 # Below, 4 KiB pages bend the curve as well.
 HUGE_RATIO = 0.9
+BEST = "access_time_s_best"
 MEANING = Paragraph(
     "Levels of the hierarchy as the curve shows them. A level ends between the last working set "
-    "that is as fast as those before it and the next one. A cache is the kernel's if its size is "
-    "between these two, or within 10 % of them."
+    "that is as fast as those before it and the next one. Times are those of the best slice: other "
+    "programs and guests can only lengthen them. A cache is the kernel's if its size is between "
+    "these two, or within 10 % of them."
 )
 
 
@@ -47,7 +49,7 @@ def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevel
             params = {
                 (name, str(value))
                 for name, value in requested(case).items()
-                if name not in (SIZE, SHARE)
+                if name not in (SIZE, SHARE, CHAINS, STRIDE)
             }
             curves.setdefault(frozenset(params), []).append(case)
     enough = [found for found in curves.values() if len(found) >= SIZES_LEAST]
@@ -55,14 +57,21 @@ def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevel
         return None
     best = max(enough, key=lambda found: (found[0].params.get(PAGES) != "4k", len(found)))
     points = [
-        (size, metric.statistics.median)
+        (size, time_s)
         for case in best
-        if (size := number_of(case, SIZE)) and (metric := primary(case))
+        if (size := number_of(case, SIZE)) and (time_s := _least_s(case))
     ]
     curve = find_levels(points)
     ratios = [median_of(case, "huge_page_ratio") or 0.0 for case in best]
     findings = tuple(compare(curve.levels, _caches(host))) if curve.levels else ()
     return FoundLevels(curve, findings, huge=min(ratios) >= HUGE_RATIO)
+
+
+def _least_s(case: CaseResult) -> float | None:
+    """Return the time of an access in the best slice of all trials: who shares a cache for a while
+    makes it look smaller for as long."""
+    best = case.metrics.get(BEST) or primary(case)
+    return best.statistics.minimum if best else None
 
 
 def marks(found: FoundLevels | None) -> tuple[CurveMark, ...]:
@@ -103,8 +112,8 @@ def _cache_sentence(finding: Finding, *, guest: bool, last: bool) -> str:
     name, size = f"L{cache.level}", binary_bytes(cache.size_bytes)
     if found is None or found.capacity is None:
         return (
-            f"{name}: unsure. The kernel says {size}, and no single end of a level is where this "
-            "cache could end."
+            f"{name}: unsure. The kernel says {size}, and it is not clear which level of the curve "
+            "ends where this cache does."
         )
     between = f"between {_size(found.capacity[0])} and {_size(found.capacity[1])}"
     time = f"an access takes {human(found.latency_s, 's')}"
@@ -124,7 +133,9 @@ def _why_smaller(*, guest: bool, last: bool) -> str:
         return "this virtual machine has a part of it, or neighbours use it"
     if last:
         return "other programs use it, or a part is reserved"
-    return "the hypervisor says more than there is" if guest else "other programs use it"
+    if guest:
+        return "other programs use it, or the hypervisor says more than there is"
+    return "other programs use it"
 
 
 def _further(found: FoundLevels) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from hostbench.judge.statistics import describe
 from hostbench.model.host import Virtualisation
 from hostbench.model.limit import Limit
 from hostbench.model.result import CaseResult, ResultDocument
@@ -46,6 +47,10 @@ def curve_of(document: ResultDocument, title: str) -> CurveChart:
     drawing = charts(document)[title].drawing
     assert isinstance(drawing, CurveChart)
     return drawing
+
+
+def said_of(document: ResultDocument) -> str:
+    return " ".join(str(one.text) for one in blocks_of(document) if isinstance(one, Paragraph))
 
 
 # ---- what stands above all figures ----
@@ -253,6 +258,20 @@ def test_accesses_in_flight_are_ratios_to_one_chain() -> None:
     assert chart.numbers and len(chart.numbers.groups[0].rows) == 5
     (headline,) = report(document.cases, document).headline
     assert headline.params["chains"] == 1
+
+
+def test_more_in_flight_than_chains_is_a_disturbed_figure() -> None:
+    cases = [("pointer_chase", {"size_bytes": GIB, "chains": chains}) for chains in (1, 4, 16)]
+    document = document_of(*cases)
+    assert "the figure of one chain was disturbed" not in said_of(document)
+    one, *others = document.cases
+    metric = one.metrics[one.primary]
+    slow = describe([metric.statistics.median * factor for factor in (5.9, 6, 6.1)])
+    metrics = {**one.metrics, one.primary: metric.model_copy(update={"statistics": slow})}
+    cases_then = (one.model_copy(update={"metrics": metrics}), *others)
+    assert "the figure of one chain was disturbed" in said_of(
+        document.model_copy(update={"cases": cases_then})
+    )
 
 
 def test_without_one_chain_nothing_is_known_to_be_in_flight() -> None:
