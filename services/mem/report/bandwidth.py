@@ -89,10 +89,10 @@ def _ladder(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[B
         CurveAxis("bandwidth", "byte/s", logarithmic=True),
         marks=cache_marks(document.host),
     )
-    yield from _bytes_per_cycle(cases)
+    yield from _bytes_per_cycle(cases, of=len(document.cases))
 
 
-def _bytes_per_cycle(cases: Sequence[CaseResult]) -> Iterator[Block]:
+def _bytes_per_cycle(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     """Yield a row for each working set and kernel that has them: none in older documents."""
     rows = tuple(
         (
@@ -112,9 +112,7 @@ def _bytes_per_cycle(cases: Sequence[CaseResult]) -> Iterator[Block]:
             Column("of one thread, per cycle", figures=True),
         )
         yield PORTS
-        yield folded(
-            Table("Bytes per cycle", columns, (RowGroup(None, rows),)), len(rows), of=len(rows)
-        )
+        yield folded(Table("Bytes per cycle", columns, (RowGroup(None, rows),)), len(rows), of=of)
 
 
 def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:

@@ -54,9 +54,10 @@ class MemBoard(SubsystemBoard):
         ]
 
     def _latency(self, _ref: str) -> list[Row]:
+        tags = ("chains", "stride_bytes", "pages", "threads")
         return [
             {
-                **self.point(case, ACCESS_TIME, "access time", ("pages", "threads")),
+                **self.point(case, ACCESS_TIME, "access time", tags),
                 **self.number(case, "size_bytes", "working set"),
             }
             for case in self.cases
