@@ -26,7 +26,7 @@ from services.mem.report import report
 from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
 from tests.unit.report_sections import LESS, bars, blocks_of, charts, curves, flat, tables
 
-LADDER = tuple(
+LADDER: tuple[tuple[str, Mapping[str, object]], ...] = tuple(
     ("pointer_chase", {"size_bytes": (1 << exponent) * part // 16, "threads": 1})
     for exponent in range(12, 32)
     for part in (15, 21)
