@@ -111,7 +111,7 @@ def _distance_table(cpus: Sequence[int], distances: Distances) -> Table:
         Column("median", figures=True),
         Column("farthest", figures=True),
     )
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for cpu in cpus:
         times = [time_s for pair, time_s in distances.items() if cpu in pair]
         figures = (min(times), median(times), max(times))

@@ -14,7 +14,7 @@
 enum {
     LINE_BYTES = 128,  /* that neighbours never share, prefetched pairs of lines included */
     LINES = 16,        /* where a line lies decides which part of the cache keeps it */
-    TRIPS_TIMED = 250, /* some 20 µs: shorter than the time between two timer ticks */
+    TRIPS_TIMED = 250, /* some 10 to 100 µs: shorter than the time between two timer ticks */
     PAIRS_MOST = 2016, /* all of 64 CPUs; a round over them takes some 2 s */
     TIMES_KEPT = 256,
     LOOK_SPINS = 1 << 16,
