@@ -231,6 +231,7 @@ static int run_workload(const struct program *program, const struct workload *wo
     if (exit_code == EXIT_OK)
         exit_code = measure(&run);
     placement_free(&run.placement);
+    free(run.pairs);
     options_free(&run.options);
     return exit_code;
 }

@@ -270,6 +270,22 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
     json_close_array(json);
 }
 
+static void pair_objects(struct json *json, const struct run *run)
+{
+    json_open_array(json, "pairs");
+    for (size_t i = 0; i < run->pair_count; i++) {
+        const struct pair_figure *pair = &run->pairs[i];
+        json_open_object(json, NULL);
+        json_open_array(json, "cpus");
+        json_count(json, NULL, (uint64_t)pair->cpus[0]);
+        json_count(json, NULL, (uint64_t)pair->cpus[1]);
+        json_close_array(json);
+        json_number(json, "value", pair->value);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
 static void disturbance_object(struct json *json, struct reasons *reasons,
                                const struct trial *trial, const struct summary *summary)
 {
@@ -328,6 +344,7 @@ bool event_end(const struct trial *trial)
     metrics_object(json, &reasons, &summary);
     json_string(json, "basis", summary.basis);
     thread_objects(json, &reasons, trial, &summary);
+    pair_objects(json, trial->run);
     disturbance_object(json, &reasons, trial, &summary);
     sentinel_object(json, &reasons, trial);
     json_bool(json, "verified", true);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     TEAM_SPINS = 1 << 20, /* some ms (aarch64, old x86) to 50 ms: parts are seldom so uneven */
@@ -182,6 +183,15 @@ void run_no_metric(struct run *run, const char *name, const char *why)
 {
     assert(run->metric_count < OWN_METRICS_MAX);
     run->metrics[run->metric_count++] = (struct own_metric){name, NAN, why};
+}
+
+void run_pair(struct run *run, int first_cpu, int second_cpu, double value)
+{
+    struct pair_figure *pairs = realloc(run->pairs, (run->pair_count + 1) * sizeof *pairs);
+    if (!pairs)
+        abort();
+    pairs[run->pair_count++] = (struct pair_figure){{first_cpu, second_cpu}, value};
+    run->pairs = pairs;
 }
 
 void run_reason(struct run *run, const char *format, ...)

@@ -34,6 +34,11 @@ struct fact {
     char text[128];
 };
 
+struct pair_figure {
+    int cpus[2];
+    double value;
+};
+
 struct run {
     const struct program *program;
     const struct workload *workload;
@@ -54,6 +59,8 @@ struct run {
     size_t library_count;
     struct fact facts[FACTS_MAX];
     size_t fact_count;
+    struct pair_figure *pairs; /* see run_pair() */
+    size_t pair_count;
     double bulk_rate;          /* the primary figure of a loop that moves in bulk */
     bool has_helpers;          /* see run_share_cpus() */
     bool times_are_means;      /* see run_times_are_means() */

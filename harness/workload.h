@@ -306,6 +306,8 @@ int run_check_units(const struct thread *thread, uint64_t done, uint64_t request
 void run_metric(struct run *run, const char *name, double value);
 /* … or why there is no figure for it here; the text must last. */
 void run_no_metric(struct run *run, const char *name, const char *why);
+/* In finish(): the primary figure of two CPUs alone, where a workload measures them in pairs. */
+void run_pair(struct run *run, int first_cpu, int second_cpu, double value);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
  * what is allowed, the remedy. The first reason wins. */
 void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -171,9 +171,17 @@ class Sentinel(ProtocolModel):
     all_after: Ratio
 
 
+class PairFigure(ProtocolModel):
+    """The primary metric of two CPUs alone, in its unit."""
+
+    cpus: tuple[Count, Count]
+    value: float
+
+
 class EndEvent(ProtocolModel):
     """The trial measured. `reasons` says, under a dotted name, why a value is null.
 
+    `pairs` is empty unless the workload measures CPUs in pairs.
     `sentinel` None: it means nothing for such a workload, or the program is of an earlier version.
     """
 
@@ -181,6 +189,7 @@ class EndEvent(ProtocolModel):
     metrics: Metrics
     basis: Literal["clean_slices", "whole_run"]
     threads: tuple[ThreadReport, ...]
+    pairs: tuple[PairFigure, ...] = ()
     disturbance: Disturbance
     sentinel: Sentinel | None = None
     verified: Literal[True]

@@ -316,13 +316,23 @@ class HostsChart:
     rows: tuple[HostsRow, ...]
 
 
-# Below each of these ratios a cell has another colour.
-MATRIX_STEPS = (0.97, 0.9, 0.8, 0.7)
+@dataclass(frozen=True)
+class MatrixScale:
+    """Below each of the `steps` (ratios) a cell has another colour; `words` say what each of the
+    five colours means, the first for ratios above all steps."""
+
+    steps: tuple[float, float, float, float]
+    words: tuple[str, str, str, str, str]
+
+
+BESIDE_SOUND = MatrixScale(
+    (0.97, 0.9, 0.8, 0.7), ("as good as others", "3 % worse or more", "10 %", "20 %", "30 %")
+)
 
 
 @dataclass(frozen=True)
 class MatrixChart:
-    """How good pairs are beside sound ones.
+    """How good pairs are beside sound ones, or beside the best.
 
     `cells` has a ratio by row and column; a pair that is missing was not measured. Rows and columns
     have the same labels. `groups` are titles and numbers of consecutive rows that belong together.
@@ -333,6 +343,7 @@ class MatrixChart:
     groups: tuple[tuple[str, int], ...]
     cells: Mapping[tuple[int, int], float]
     stands_out: frozenset[int] = frozenset()
+    scale: MatrixScale = BESIDE_SOUND
 
 
 Drawing = (

@@ -62,14 +62,7 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("limit", "theoretical limit"),
         ("edge", "hosts beyond the axis, and how many"),
     ),
-    MatrixChart: (
-        ("cell-0", "as good as others"),
-        ("cell-1", "3 % worse or more"),
-        ("cell-2", "10 %"),
-        ("cell-3", "20 %"),
-        ("cell-4", "30 %"),
-        ("unmeasured", "not measured"),
-    ),
+    MatrixChart: (("unmeasured", "not measured"),),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
 
@@ -133,6 +126,9 @@ def _keys(chart: Chart) -> tuple[tuple[str, str], ...]:
     shown = _KEYS[type(drawing)]
     if isinstance(drawing, CurveChart):
         shown = _curve_keys(drawing)
+    if isinstance(drawing, MatrixChart):
+        cells = ((f"cell-{number}", word) for number, word in enumerate(drawing.scale.words))
+        shown = (*cells, *shown)
     if isinstance(drawing, BarChart) and not _has_shares(drawing):
         shown = (("bar", "measured, from zero"), *shown[1:])
     absent = _absent(chart)

@@ -28,12 +28,26 @@ TOLERANCE = 0.02
 # Libraries choose their own kernels, which mostly execute FMA.
 LIBRARY_WORKLOADS = {"gemm", "linpack"}
 NAIVE_WORKLOADS = {"naive_operations"}
+# What the kernel or the caches between cores take time for, and the metric of that time.
+TIMED_WORKLOADS = {
+    "context_switch": "hand_over_time_s",
+    "core_to_core": "hand_over_time_s",
+    "page_fault": "fault_time_s",
+    "process_start": "start_time_s",
+    "syscall": "call_time_s",
+    "wakeup": "wakeup_time_s",
+}
 # The widest first: (flags in /proc/cpuinfo, isa).
 FMA_FLAGS = (({"avx512f"}, "avx512"), ({"avx2", "fma"}, "avx2"))
 
 CLOCK_UNKNOWN = (
     "no sound source for the highest clock: a virtual machine hides it, and on bare metal it moves "
     "with temperature, power and the number of active cores"
+)
+
+TIME_UNKNOWN = (
+    "no vendor or kernel states how short this can be: it depends on the kernel, its mitigations, "
+    "the hypervisor and the way between the cores"
 )
 
 
@@ -67,6 +81,8 @@ def trial_limits(
         return {"clock_hertz": _null("Hz", CLOCK_UNKNOWN)}
     if workload in NAIVE_WORKLOADS:
         return {"operations_per_second": _null("operation/s", NAIVE_REASON)}
+    if workload in TIMED_WORKLOADS:
+        return {TIMED_WORKLOADS[workload]: _null("s", TIME_UNKNOWN)}
     if workload not in workloads() | LIBRARY_WORKLOADS:
         return {}
     factors = (

@@ -1,9 +1,21 @@
-"""The report on the CPU: rates by instruction set, threads and data type."""
+"""The report on the CPU: rates by instruction set, threads and data type; the way between cores."""
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
+from hostbench.base.units import human
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import Block, Paragraph, Part
+from hostbench.report.content import (
+    Block,
+    Chart,
+    Column,
+    MatrixChart,
+    MatrixScale,
+    Paragraph,
+    Part,
+    RowGroup,
+    Table,
+)
 from hostbench.report.figures import by_workload, sentence, workload_table
 from hostbench.report.grouping import THREADS, Layout, charts, resolved
 from hostbench.report.subsystem import SubsystemReport
@@ -15,6 +27,19 @@ LAYOUT = Layout(
     # One kind of thing for each group: first the data type, then the number of threads.
     first=(DTYPE, THREADS),
 )
+# The cores of one cache, of one socket and of two are about a step apart.
+BESIDE_NEAREST = MatrixScale(
+    (1 / 1.25, 1 / 2, 1 / 4, 1 / 8),
+    (
+        "at most 1.25 times the nearest pair",
+        "up to 2 times",
+        "up to 4 times",
+        "up to 8 times",
+        "more",
+    ),
+)
+
+Distances = dict[tuple[int, int], float]
 
 
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
@@ -36,4 +61,59 @@ def _workload_blocks(
     metric = next(metric for metric in document.workloads[workload] if metric.primary)
     yield Paragraph(sentence(f"{metric.description[:1].upper()}{metric.description[1:]}"))
     yield from charts([(case, resolved(case)) for case in cases], LAYOUT)
+    for case in cases:
+        yield from _distance_charts(case)
     yield workload_table(workload, cases, of=len(document.cases))
+
+
+def _distance_charts(case: CaseResult) -> Iterator[Chart]:
+    """Yield the heat map of a case that measured pairs of more than two CPUs."""
+    distances = _distances(case)
+    cpus = sorted({cpu for pair in distances for cpu in pair})
+    if len(cpus) < 3:
+        return
+    place = {cpu: number for number, cpu in enumerate(cpus)}
+    nearest = min(distances.values())
+    cells: dict[tuple[int, int], float] = {}
+    for (one, other), time_s in distances.items():
+        ratio = nearest / time_s
+        cells[place[one], place[other]] = cells[place[other], place[one]] = ratio
+    yield Chart(
+        title="How far CPUs are from each other",
+        description=(
+            "Each row and each column is a CPU, each cell the time of a hand-over between two. "
+            "CPUs that share a core or a cache are squares of one colour. The nearest pair: "
+            f"{human(nearest, 's')}."
+        ),
+        drawing=MatrixChart(
+            labels=tuple(f"CPU {cpu}" for cpu in cpus),
+            groups=(("", len(cpus)),),
+            cells=cells,
+            scale=BESIDE_NEAREST,
+        ),
+        numbers=_distance_table(cpus, distances),
+    )
+
+
+def _distances(case: CaseResult) -> Distances:
+    """Return the time of each pair of CPUs: the median over its trials."""
+    times: dict[tuple[int, int], list[float]] = {}
+    for trial in case.trials:
+        for pair in trial.end.pairs if trial.end else ():
+            times.setdefault(pair.cpus, []).append(pair.value)
+    return {pair: median(values) for pair, values in times.items()}
+
+
+def _distance_table(cpus: Sequence[int], distances: Distances) -> Table:
+    columns = (
+        Column("CPU"),
+        Column("nearest", figures=True),
+        Column("median", figures=True),
+        Column("farthest", figures=True),
+    )
+    rows: list[tuple[str, ...]] = []
+    for cpu in cpus:
+        times = [time_s for pair, time_s in distances.items() if cpu in pair]
+        figures = (min(times), median(times), max(times))
+        rows.append((f"CPU {cpu}", *(human(figure, "s") for figure in figures)))
+    return Table("Time of a hand-over to other CPUs", columns, (RowGroup(None, tuple(rows)),))

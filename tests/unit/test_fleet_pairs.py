@@ -28,7 +28,7 @@ from hostbench.model.result import ResultDocument, Verdict
 from hostbench.page.pairs import HOSTS_DRAWN, pairs_report
 from hostbench.report.charts.draw import draw
 from hostbench.report.charts.matrix import step_of
-from hostbench.report.content import Chart, MatrixChart
+from hostbench.report.content import BESIDE_SOUND, Chart, MatrixChart
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from hostbench.results.sealed import sealed
@@ -362,7 +362,14 @@ def test_the_matrix_as_a_drawing() -> None:
 
 
 def test_the_steps_of_the_colours() -> None:
-    assert [step_of(ratio) for ratio in (1.2, 0.97, 0.95, 0.85, 0.75, 0.1)] == [0, 0, 1, 2, 3, 4]
+    assert [step_of(ratio, BESIDE_SOUND) for ratio in (1.2, 0.97, 0.95, 0.85, 0.75, 0.1)] == [
+        0,
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_of_many_hosts_the_slowest_are_drawn() -> None:

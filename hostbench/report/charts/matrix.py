@@ -1,10 +1,10 @@
-"""How good pairs of hosts are beside sound ones: a heat map."""
+"""How good pairs of hosts or CPUs are beside others: a heat map."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hostbench.report.charts.canvas import NARROW_PX, WIDE_PX, Canvas, Ink
-from hostbench.report.content import MATRIX_STEPS, MatrixChart
+from hostbench.report.content import MatrixChart, MatrixScale
 
 CELLS = (Ink.CELL_0, Ink.CELL_1, Ink.CELL_2, Ink.CELL_3, Ink.CELL_4)
 LAYERS = (Ink.GRID, *CELLS, Ink.WARN)
@@ -34,10 +34,10 @@ def matrix_chart(chart: MatrixChart, title: str) -> tuple[str, str]:
     return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
 
 
-def step_of(ratio: float) -> int:
+def step_of(ratio: float, scale: MatrixScale) -> int:
     """Return which of CELLS shows a ratio: 0 for as good as the middle, then the worse the
     higher."""
-    return sum(ratio < step for step in MATRIX_STEPS)
+    return sum(ratio < step for step in scale.steps)
 
 
 def _drawn(chart: MatrixChart, title: str, layout: _Layout, css_class: str) -> str:
@@ -79,7 +79,7 @@ def _runs(chart: MatrixChart, row: int) -> Iterator[tuple[int, int, int]]:
     run: tuple[int, int, int] | None = None
     for column in range(len(chart.labels)):
         ratio = chart.cells.get((row, column))
-        step = None if ratio is None else step_of(ratio)
+        step = None if ratio is None else step_of(ratio, chart.scale)
         if run is not None and (step != run[2] or column in ends):
             yield run
             run = None

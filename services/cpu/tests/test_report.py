@@ -4,8 +4,9 @@ import functools
 
 import pytest
 
+from hostbench.model.events import PairFigure
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import BarChart, Block, Chart, Part
+from hostbench.report.content import BarChart, Block, Chart, MatrixChart, Part
 from hostbench.report.grouping import resolved
 from services.cpu.report import report
 from tests.unit.records import start
@@ -106,3 +107,29 @@ def test_cases_without_figures_are_in_the_table_alone() -> None:
     (skipped,) = cases_where(isa="neon")
     (part,) = [block for block in of(skipped) if isinstance(block, Part)]
     assert not any(isinstance(block, Chart) for block in part.blocks)
+
+
+def with_pairs(times_s: dict[tuple[int, int], float]) -> CaseResult:
+    pairs = tuple(PairFigure(cpus=cpus, value=value) for cpus, value in times_s.items())
+    one, *_ = cases_where(isa="avx2", threads=2, dtype="fp64")
+    (trial, *_) = one.trials
+    assert trial.start is not None and trial.end is not None
+    end = trial.end.model_copy(update={"pairs": pairs})
+    changed = trial.model_copy(update={"events": (trial.start, end)})
+    return one.model_copy(update={"trials": (changed,)})
+
+
+def distances(case: CaseResult) -> list[MatrixChart]:
+    part, *_ = (block for block in of(case) if isinstance(block, Part))
+    found = (block.drawing for block in part.blocks if isinstance(block, Chart))
+    return [drawing for drawing in found if isinstance(drawing, MatrixChart)]
+
+
+def test_pairs_of_cpus_are_a_heat_map_beside_the_nearest() -> None:
+    (drawing,) = distances(with_pairs({(0, 2): 50e-9, (2, 5): 100e-9}))
+    assert drawing.labels == ("CPU 0", "CPU 2", "CPU 5")
+    assert drawing.cells == {(0, 1): 1.0, (1, 0): 1.0, (1, 2): 0.5, (2, 1): 0.5}
+
+
+def test_one_pair_is_no_map() -> None:
+    assert not distances(with_pairs({(0, 1): 50e-9}))

@@ -1,0 +1,118 @@
+/* process_start: the time that it takes to start a process and to see it end. */
+#define _GNU_SOURCE
+#include "monotonic.h"
+#include "partner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const how_words[] = {"fork", "exec", NULL};
+static char program[] = "/bin/true";
+
+struct starter {
+    bool executes;
+    uint64_t started;
+};
+
+static const char *unsupported(const struct run *run)
+{
+    bool executes = !strcmp(run_choice(run, "how"), "exec");
+    return executes && access(program, X_OK) ? "there is no /bin/true to execute here" : NULL;
+}
+
+static int setup(struct thread *thread)
+{
+    struct starter *starter = calloc(1, sizeof *starter);
+    thread->state = starter;
+    if (!starter)
+        return partner_lacks(thread->run, "memory");
+    starter->executes = !strcmp(run_choice(thread->run, "how"), "exec");
+    run_set_unit(thread->run, 1, 1);
+    run_share_cpus(
+        thread->run); /* the new process runs on the CPU of its parent, as it is pinned */
+    return EXIT_OK;
+}
+
+static int start_and_wait(struct run *run, const struct starter *starter)
+{
+    int status;
+    pid_t child = fork();
+    if (child < 0)
+        return partner_lacks(run, "new process");
+    if (child == 0) {
+        if (starter->executes)
+            execv(program, (char *[]){program, NULL});
+        _exit(starter->executes);
+    }
+    if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return EXIT_OK;
+    run_reason(run, "process %d did not end by itself and well (%s): does something end processes?",
+               child, starter->executes ? program : "fork");
+    return EXIT_WRONG;
+}
+
+static int loop(struct thread *thread)
+{
+    struct starter *starter = thread->state;
+    uint64_t start_ns = now_ns();
+    int failure = EXIT_OK;
+    starter->started = 0;
+    while (!failure && !run_loop_over(thread, starter->started, (double)start_ns * 1e-9)) {
+        failure = start_and_wait(thread->run, starter);
+        uint64_t end_ns = now_ns();
+        if (failure)
+            break;
+        run_loop_done(thread, 0, end_ns - start_ns);
+        starter->started++;
+        start_ns = end_ns;
+    }
+    return failure;
+}
+
+static int verify(struct thread *thread, uint64_t units)
+{
+    const struct starter *starter = thread->state;
+    (void)units;
+    return run_check_units(thread, run_loop_operations(thread->run, 0), starter->started);
+}
+
+static void teardown(struct thread *thread)
+{
+    free(thread->state);
+}
+
+static const struct param params[] = {
+    {.name = "how",
+     .type = PARAM_CHOICE,
+     .initial = "fork",
+     .choices = how_words,
+     .roles = ROLE_AXIS | ROLE_TAG,
+     .title = "way to start",
+     .help = "fork: a copy of the benchmark program, which ends at once; exec: the same, which "
+             "executes /bin/true in its place."},
+    {.name = NULL},
+};
+
+static const char *const excludes[] = {"threads", NULL};
+
+WORKLOAD(process_start) = {
+    .name = "process_start",
+    .description = "Starts processes one after another on one CPU and waits for the end of each.",
+    .rate = {.name = "start_time_s",
+             .unit = "s",
+             .description = "Time from the call of fork until the end of the new process is known: "
+                            "median.",
+             .combine = COMBINE_MEDIAN,
+             .time = true},
+    .params = params,
+    .excludes = excludes,
+    .threads = partner_one_thread,
+    .unsupported = unsupported,
+    .setup = setup,
+    .loop = loop,
+    .verify = verify,
+    .teardown = teardown,
+};

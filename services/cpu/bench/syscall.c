@@ -1,0 +1,132 @@
+/* syscall: the time of one system call. */
+#define _GNU_SOURCE
+#include "workload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *const calls[] = {"getppid", "read", "write", "stat", "open_close", NULL};
+
+struct caller {
+    int zero, null;
+    long parent;
+    uint64_t done;
+    bool (*call)(const struct caller *);
+};
+
+/* Past the C library: what it might remember is not what is measured. */
+static bool call_getppid(const struct caller *caller)
+{
+    return syscall(SYS_getppid) == caller->parent;
+}
+
+static bool call_read(const struct caller *caller)
+{
+    char byte = 1;
+    return read(caller->zero, &byte, 1) == 1 && byte == 0;
+}
+
+static bool call_write(const struct caller *caller)
+{
+    return write(caller->null, "", 1) == 1;
+}
+
+static bool call_stat(const struct caller *caller)
+{
+    struct stat status;
+    (void)caller;
+    return stat("/dev/null", &status) == 0 && S_ISCHR(status.st_mode);
+}
+
+static bool call_open_close(const struct caller *caller)
+{
+    (void)caller;
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && close(fd) == 0;
+}
+
+static bool (*const functions[])(const struct caller *) = {
+    call_getppid, call_read, call_write, call_stat, call_open_close,
+};
+
+static int setup(struct thread *thread)
+{
+    struct caller *caller = calloc(1, sizeof *caller);
+    const char *call = run_choice(thread->run, "call");
+    size_t i = 0;
+    while (strcmp(calls[i], call) != 0)
+        i++;
+    thread->state = caller;
+    if (caller)
+        *caller = (struct caller){.zero = open("/dev/zero", O_RDONLY | O_CLOEXEC),
+                                  .null = open("/dev/null", O_WRONLY | O_CLOEXEC),
+                                  .parent = getppid(),
+                                  .call = functions[i]};
+    if (!caller || caller->zero < 0 || caller->null < 0) {
+        run_reason(thread->run, "/dev/zero and /dev/null cannot be opened (%s): provide them",
+                   strerror(errno));
+        return EXIT_RESOURCE;
+    }
+    if (thread->index == 0)
+        run_set_unit(thread->run, 1, UINT64_MAX);
+    return EXIT_OK;
+}
+
+static int step(struct thread *thread, uint64_t batch)
+{
+    struct caller *caller = thread->state;
+    uint64_t done = 0;
+    for (uint64_t i = 0; i < batch; i++)
+        done += caller->call(caller);
+    caller->done += done;
+    return EXIT_OK;
+}
+
+static int verify(struct thread *thread, uint64_t units)
+{
+    const struct caller *caller = thread->state;
+    return run_check_units(thread, caller->done, units);
+}
+
+static void teardown(struct thread *thread)
+{
+    struct caller *caller = thread->state;
+    close(caller->zero);
+    close(caller->null);
+    free(caller);
+}
+
+static const struct param params[] = {
+    {.name = "call",
+     .type = PARAM_CHOICE,
+     .initial = "getppid",
+     .choices = calls,
+     .roles = ROLE_AXIS | ROLE_TAG,
+     .title = "system call",
+     .help = "getppid does next to nothing: the way into the kernel and back; read: a byte of "
+             "/dev/zero; write: a byte to /dev/null; stat: of /dev/null; open_close: both calls "
+             "for /dev/null."},
+    {.name = NULL},
+};
+
+WORKLOAD(syscall) = {
+    .name = "syscall",
+    .description = "Calls the kernel over and over: the way in and out, and what little it does "
+                   "there.",
+    .rate = {.name = "call_time_s",
+             .unit = "s",
+             .description = "Time of one call, of open_close of both: median over the threads of "
+                            "the median of their clean slices.",
+             .combine = COMBINE_MEDIAN,
+             .time = true},
+    .params = params,
+    .setup = setup,
+    .step = step,
+    .verify = verify,
+    .teardown = teardown,
+};
