@@ -146,7 +146,7 @@ def seen_arguments(command: Command) -> list[str]:
         (["--for=ten"], ["ten", "10m"]),
         (["--memory=91"], ["--memory", "91", "1 to 90"]),
         (["--seed=-1"], ["--seed", "-1"]),
-        (["--subsystem=disk"], ["disk", "cpu, mem, gpu"]),
+        (["--subsystem=disk"], ["disk", "cpu, mem or gpu"]),
         (["--resume=latest"], ["no verification", "latest", "--resume"]),
     ],
 )
