@@ -353,7 +353,7 @@ class _Verification:
         for thread in end.threads:
             checks[str(thread.cpu)] += thread.operations
         before = self._exposure(turn.subsystem, unit)
-        of_cpu = {} if not turn.cpus else checks
+        of_cpu: Mapping[str, int] = checks if turn.cpus else {}
         self._exposures[turn.subsystem, unit] = before.model_copy(
             update={
                 "trials": before.trials + 1,

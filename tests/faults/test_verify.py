@@ -101,7 +101,7 @@ def test_a_sound_host_has_an_exposure_and_is_resumed(tmp_path: Path) -> None:
 
 def test_a_gpu_is_verified_too(tmp_path: Path) -> None:
     """One that a library emulates: no host of the tests has one."""
-    command = Command(tmp_path, **cuda_stub.environment())
+    command = Command(tmp_path, PROGRAMS, **cuda_stub.environment())
     ended = command.run("verify", "--subsystem=gpu", "--for=1s", "--json")
     assert ended.code == ExitCode.OK, ended.errors
     (exposure,) = ended.document["exposures"]
