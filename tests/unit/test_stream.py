@@ -236,7 +236,7 @@ def test_killed_after_its_end_event_is_killed() -> None:
         (1, ExitCode.CASE_FAILED),
         (2, ExitCode.USAGE),
         (3, ExitCode.RESOURCE),
-        (5, ExitCode.INVALID),
+        (5, ExitCode.CORRUPT),
     ],
 )
 def test_an_error_event_is_the_programs_own_word(exit_code: int, job: ExitCode) -> None:
