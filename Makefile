@@ -165,6 +165,9 @@ venv: packages ## make .venv with the command line, .venv/bin/hostbench
 
 # ---- what to call ----
 
+# A warning, such as of a link that leads nowhere, is an error.
+SITE_OPTIONS := -c docs/site -b html --jobs auto --quiet --fail-on-warning
+
 HELM ?= $(firstword $(wildcard build/kubernetes/helm) helm)
 
 help: ## this list
@@ -292,9 +295,12 @@ format: venv ## lay out the code as `make lint` wants it
 	.venv/bin/ruff format
 	@.venv/bin/clang-format -i $(C_FILES)
 
-docs: venv programs ## regenerate the generated pages of docs/ and the boards
+docs: venv programs ## regenerate the generated pages of docs/ and the boards, make the site in build/site
+	.venv/bin/python -m hostbench.cli.reference
 	.venv/bin/python -m hostbench.docs
 	.venv/bin/python -m grafana.generate
+	.venv/bin/python -m sphinx $(SITE_OPTIONS) -d build/site-trees . build/site
+	@echo "open build/site/index.html"
 
 lock: venv ## write requirements/*.txt from *.in: UPGRADE=1 takes the newest versions
 	scripts/lock.sh

@@ -1,13 +1,14 @@
-"""Generates the pages that derive from code: the schemas of events and baselines, and the table of
-workloads.
+"""Generates the pages that derive from others: of code, the schemas of events and baselines, and
+the table of workloads; of the pages, the list of settings.
 
 `python -m hostbench.docs` writes them; `--check` fails when a file differs from what would be
 written.
 """
 
 import json
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -27,7 +28,9 @@ DOCS = CHECKOUT / "docs"
 SCHEMA_PAGE = DOCS / "kernel-protocol.schema.json"
 BASELINE_PAGE = CHECKOUT / "baselines" / "baseline.schema.json"
 WORKLOADS_PAGE = DOCS / "workloads.md"
+SETTINGS_PAGE = DOCS / "settings.md"
 SERVICES = CHECKOUT / "services"
+_VARIABLE = re.compile(r"HOSTBENCH_[A-Z][A-Z_]*[A-Z]")
 NAIVE = (
     "**Naive**: it measures the way that is known to mislead, to show by how much. Its figure has "
     "no limit, no peer and no place among the best "
@@ -155,6 +158,51 @@ def _metric_rows(metrics: Iterable[Metric]) -> list[str]:
     return rows
 
 
+def settings_page(pages: Mapping[str, str]) -> str:
+    """Return each variable with the pages that explain it: those with a row of a table for it, or,
+    without such a row, those that name it. `pages`: by their address relative to docs/."""
+    rows: dict[str, list[str]] = {}
+    mentions: dict[str, list[str]] = {}
+    for address, text in pages.items():
+        first_cells = re.findall(r"^\| (`HOSTBENCH_[^|]*)\|", text, re.MULTILINE)
+        for found, where in ((rows, "".join(first_cells)), (mentions, text)):
+            for name in sorted(set(_VARIABLE.findall(where))):
+                found.setdefault(name, []).append(f"[{_title(text)}]({address})")
+    lines = [
+        "# Settings",
+        "",
+        "Every variable that sets something, with the page that gives its default, what is allowed "
+        "and what it does. Generated from these pages by `python -m hostbench.docs`. Do not edit. "
+        "A variable that ends in `_FILE` names a file; for a secret it takes precedence over the "
+        "variable without that ending. `.env.example` shows those of the stack.",
+        "",
+        "| variable | explained in |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {', '.join(rows.get(name, mentions[name]))} |"
+            for name in sorted(mentions)
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("# ")
+
+
+def settings_pages() -> dict[str, str]:
+    """Return the pages that explain settings, by their address relative to docs/."""
+    found = {
+        one.name: one
+        for one in sorted(DOCS.glob("*.md"))
+        if one != SETTINGS_PAGE and not one.name.startswith(("howto-", "tutorial"))
+    }
+    found |= {
+        f"../{one.relative_to(CHECKOUT)}": one for one in sorted(SERVICES.glob("*/README.md"))
+    }
+    return {address: path.read_text(encoding="utf-8") for address, path in found.items()}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the pages, or compare them with --check; return the exit code."""
     if arguments not in ([], ["--check"]):
@@ -165,6 +213,7 @@ def main(arguments: Sequence[str]) -> int:
             SCHEMA_PAGE: schema_page(),
             BASELINE_PAGE: baseline_schema(),
             WORKLOADS_PAGE: workloads_page(_tables()),
+            SETTINGS_PAGE: settings_page(settings_pages()),
         }
     except HostbenchError as error:
         sys.stderr.write(f"hostbench.docs: {error.message}\n")

@@ -19,6 +19,7 @@ DOCS = CHECKOUT / "docs"
 ADDRESS = "/ui/help"
 # What pages show besides text.
 PICTURES = {".png": "image/png", ".svg": "image/svg+xml"}
+_INDEX = "index"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
 _NO_SLUG = re.compile(r"[^\w\- ]")
 
@@ -45,9 +46,38 @@ class Meaning:
     address: str
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A page in the contents: the words that docs/index.md has for it. `about`: what it is for."""
+
+    name: str
+    title: str
+    about: str
+
+
+@functools.cache
+def contents() -> tuple[tuple[str, tuple[Entry, ...]], ...]:
+    """Return the chapters of docs/index.md with their pages, those alone that the console has."""
+    if document(_INDEX) is None:
+        return ()
+    chapters: list[tuple[str, list[Entry]]] = []
+    tokens = _tokens(_INDEX)
+    for number, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag == "h2":
+            chapters.append((_plain(tokens[number + 1]), []))
+        elif token.type == "list_item_open":
+            # A link, then a colon and the words.
+            parts = tokens[number + 2].children or []
+            name = str(parts[0].attrs["href"]).removesuffix(".md")
+            if document(name) is not None:
+                about = parts[3].content.removeprefix(": ")
+                chapters[-1][1].append(Entry(name, parts[1].content, about))
+    return tuple((title, tuple(entries)) for title, entries in chapters if entries)
+
+
 def names() -> list[str]:
-    """Return the names of all pages."""
-    return sorted(path.stem for path in DOCS.glob("*.md"))
+    """Return the names of all pages; the one that lists them is Help itself."""
+    return sorted(path.stem for path in DOCS.glob("*.md") if path.stem != _INDEX)
 
 
 def document(name: str) -> Document | None:
@@ -178,7 +208,8 @@ def _address(target: str, page: str) -> str | None:
     name = file.removesuffix(".md")
     if name == file or not (DOCS / file).is_file() or not _NAME.fullmatch(name):
         return None
-    return f"{ADDRESS}/{name}" + (f"#{anchor}" if anchor else "")
+    path = ADDRESS if name == _INDEX else f"{ADDRESS}/{name}"
+    return path + (f"#{anchor}" if anchor else "")
 
 
 def _name_headings(tokens: Sequence[Token]) -> None:

@@ -24,18 +24,26 @@ PageName = Annotated[str, Path(max_length=100)]
 
 
 class PageLink(BaseModel):
-    """A page of the docs."""
+    """A page of the docs. `about`: what it is for."""
 
     name: str
     title: str
-    lead: str
+    about: str
+
+
+class HelpChapter(BaseModel):
+    """Pages of a kind, such as those to learn from."""
+
+    title: str
+    documents: tuple[PageLink, ...]
 
 
 class HelpView(View):
-    """All pages. `missing`: this orchestrator was installed without them."""
+    """All pages, as docs/index.md orders them. `missing`: this orchestrator was installed without
+    them."""
 
     title: str = "Help"
-    documents: tuple[PageLink, ...]
+    chapters: tuple[HelpChapter, ...]
     missing: bool
 
 
@@ -126,9 +134,16 @@ class SchemaView(View):
 @add_page(router, "/help", "help.html.j2")
 def help_index() -> View:
     """GET /ui/help."""
-    found = [one for name in documents.names() if (one := documents.document(name))]
-    links = [PageLink(name=one.name, title=one.title, lead=one.lead) for one in found]
-    return HelpView(documents=tuple(links), missing=not links)
+    chapters = tuple(
+        HelpChapter(
+            title=title,
+            documents=tuple(
+                PageLink(name=one.name, title=one.title, about=one.about) for one in entries
+            ),
+        )
+        for title, entries in documents.contents()
+    )
+    return HelpView(chapters=chapters, missing=not chapters)
 
 
 @add_page(router, "/help/api-reference", "reference.html.j2")
