@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import structlog
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, RedirectResponse
 from redis.exceptions import OutOfMemoryError, RedisError
@@ -44,6 +45,8 @@ Queues benchmark jobs, runs one at a time on an idle host, and serves their resu
 Every call but GET /healthz takes a key: `Authorization: Bearer KEY`. Refusals are problem details
 (RFC 9457): `code` is for programs, `detail` for people, `errors` name the fields.
 """
+
+log = structlog.get_logger()
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -127,6 +130,8 @@ def _describe(app: FastAPI, ring: KeyRing) -> None:
 @contextlib.asynccontextmanager
 async def _living(core: Orchestrator) -> AsyncIterator[None]:
     core.start()
+    if core.settings.console is not None:
+        log.info("console", at=core.settings.console, logged_in="hostbench console --open")
     try:
         yield
     finally:

@@ -54,6 +54,7 @@ class Settings(ServerSettings, RedisSettings, InfluxSettings):
 
     - `bind`: the address of the host at which Compose publishes it.
     - `api_key_file`: the file of that key, read again when it changes.
+    - `console_url`: where browsers reach the console, for the log; None: where it listens.
     - `grafana_url`: where browsers reach the boards; None: pages do not lead there.
     - `keys_file`: further keys of users, with names and roles.
     - `host_keys_file`: the key of each host, bound to its name; None: `service_key` is valid for
@@ -66,6 +67,7 @@ class Settings(ServerSettings, RedisSettings, InfluxSettings):
     keys_file: ReadableFile | None = None
     host_keys_file: ReadableFile | None = None
     bind: str | None = None
+    console_url: Annotated[str, url_of("http", "https")] | None = None
     grafana_url: Annotated[str, url_of("http", "https")] | None = None
     redis_url: RedisUrl = DEFAULT_REDIS_URL
     results: Annotated[Path, AfterValidator(_writable)] = Field(
@@ -87,6 +89,14 @@ class Settings(ServerSettings, RedisSettings, InfluxSettings):
     def limits(self) -> Limits:
         """How long results, and points that InfluxDB refused, are kept."""
         return Limits(self.keep_results_days, self.keep_results_bytes, self.keep_rejected_days)
+
+    @property
+    def console(self) -> str | None:
+        """The address of the console for browsers; None: unknown."""
+        if self.console_url is not None or self.listen.path is not None:
+            return self.console_url
+        url = self.listen.secured_url(self.tls_cert_file is not None)
+        return url and f"{url}/ui/"
 
     @model_validator(mode="before")
     @classmethod

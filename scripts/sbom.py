@@ -3,7 +3,8 @@
     scripts/sbom.sh      makes the environment that this runs in
 
 One file of build/sbom for each list of requirements/ that an image or the command line installs,
-one for the images of others, and one for Debian's packages in each image that an engine here has.
+one for the scripts of others in the console, one for the images of others, and one for Debian's
+packages in each image that an engine here has.
 PyPI's advisories are looked up; Debian's are not: an image takes the newest packages of Debian's
 security archive when it is built.
 """
@@ -23,6 +24,7 @@ TO = ROOT / "build/sbom"
 LISTS = ("orchestrator", "service", "cli", "gpu-build", "openblas")
 IMAGES = ("orchestrator", "cpu", "mem", "disk", "net", "gpu")
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
+VENDORED = ROOT / "orchestrator/console/static/vendor/vendor.json"
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _IMAGE = re.compile(r"image: ([a-z/]+):\$\{[A-Z_]+:-([0-9][^@}]*)(?:@(sha256:[0-9a-f]{64}))?\}")
 Component = dict[str, Any]
@@ -54,6 +56,26 @@ def pulled() -> Iterator[Component]:
     """The images of others, by their digests where these are pinned."""
     for name, version, digest in _IMAGE.findall((ROOT / "compose.yaml").read_text()):
         yield component("docker", name, digest or version) | {"version": version}
+
+
+def vendored() -> Iterator[Component]:
+    """The scripts and styles of others that the console sends to browsers, with their licences."""
+    for one in json.loads(VENDORED.read_text()):
+        licence = {"licenses": [{"license": {"id": one["licence"]}}]}
+        yield (
+            component("npm", one["package"], one["version"])
+            | licence
+            | {
+                "components": [
+                    {
+                        "type": "file",
+                        "name": name,
+                        "hashes": [{"alg": "SHA-256", "content": digest}],
+                    }
+                    for name, digest in one["sha256"].items()
+                ]
+            }
+        )
 
 
 def of_debian(image: str) -> list[Component] | None:
@@ -111,6 +133,7 @@ def main() -> int:
     TO.mkdir(parents=True, exist_ok=True)
     for name in LISTS:
         store(name, list(required(name)))
+    store("console", list(vendored()))
     store("images", list(pulled()))
     for image in IMAGES:
         if (packages := of_debian(f"hostbench/{image}:latest")) is not None:

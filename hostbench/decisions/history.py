@@ -58,8 +58,8 @@ def history_of(
     if not taken:
         hosts, suites = sorted({job.host for job in jobs}), sorted({job.suite for job in jobs})
         raise UsageError(
-            f"{case.title} is in {plural(len(jobs), 'job')}, and --host, --suite, --since and "
-            f"--until leave none of them; they are of the hosts {', '.join(hosts)} and the suites "
+            f"{case.title} is in {plural(len(jobs), 'job')}, and host, suite, since and "
+            f"until leave none of them; they are of the hosts {', '.join(hosts)} and the suites "
             f"{', '.join(suites)}"
         )
     _one_host(taken, f"{case.title} was measured")
@@ -80,8 +80,7 @@ def headline_histories(
     if not taken:
         hosts = ", ".join(sorted({job.host for job in heads}))
         raise UsageError(
-            "--host, --suite, --since and --until leave no stored job; jobs are of the hosts: "
-            f"{hosts}"
+            f"host, suite, since and until leave no stored job; jobs are of the hosts: {hosts}"
         )
     host = _one_host(taken, "the jobs were measured")
     workloads = headline_workloads()

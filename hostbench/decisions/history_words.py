@@ -16,6 +16,9 @@ from hostbench.model.decision import (
     Word,
 )
 
+# How a reader of the terminal asks for the other figure of a case.
+BY_OPTION = "--figure {}"
+
 
 def day(unix_s: float) -> str:
     """Return a time such as `2026-11-20 14:30`, in this host's time zone."""
@@ -78,8 +81,9 @@ def history_remarks(history: History) -> Iterator[str]:
         )
 
 
-def error_sentences(found: HostHistory) -> Iterator[str]:
-    """Yield how often such words are wrong, and how to see the other figure."""
+def error_sentences(found: HostHistory, other: str = BY_OPTION) -> Iterator[str]:
+    """Yield how often such words are wrong, and how to see the other figure. `other`: how its
+    reader asks for one, with {} for its name."""
     known = [history for history in found.histories if history.points]
     if not known:
         return
@@ -89,8 +93,8 @@ def error_sentences(found: HostHistory) -> Iterator[str]:
     if len(found.histories) > 1:
         what = f"such answers, of {len(found.histories)} histories together, show a change"
     what += f", as long as neighbouring jobs correlate by {ASSUMED_AUTOCORRELATION:g} at most"
-    other = ""
+    more = ""
     if len(kinds) == 1:
         left = next(kind for kind in FigureKind if kind not in kinds)
-        other = f" The {left} figure: --figure {left}."
-    yield f"Error rate: where nothing changed, at most {error} of {what}.{other}"
+        more = f" The {left} figure: {other.format(left)}."
+    yield f"Error rate: where nothing changed, at most {error} of {what}.{more}"

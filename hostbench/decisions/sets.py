@@ -90,7 +90,7 @@ def jobs_of(
         return []
     if not left:
         raise UsageError(
-            f"{shown(expression)} has {len(found)} jobs, and --host, --suite, --since and --until "
+            f"{shown(expression)} has {len(found)} jobs, and host, suite, since and until "
             f"leave none of them; {_what_there_is(found)}"
         )
     return sorted(left, key=lambda job: (job.created_unix_s, job.job))

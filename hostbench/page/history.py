@@ -5,6 +5,7 @@ import statistics
 
 from hostbench.base.units import human, percent, plural
 from hostbench.decisions.history_words import (
+    BY_OPTION,
     day,
     error_sentences,
     fact_change,
@@ -36,14 +37,16 @@ QUESTION = "Did it change?"
 FACTS_NAMED = 3
 
 
-def history_report(history: History, reference: FigureCheck | None = None) -> Report:
+def history_report(
+    history: History, reference: FigureCheck | None = None, other: str = BY_OPTION
+) -> Report:
     """Return the page of a history. `reference`: what other hosts of the model do; None:
-    unknown."""
+    unknown. `other`: see error_sentences."""
     sections = [Section("time", "Over time", _over_time(history, reference))]
     if history.changes:
         sections.append(Section("changes", "What changed", _changes(history)))
     alone = HostHistory(host=history.host, histories=(history,))
-    remarks = Bullets((*history_remarks(history), *error_sentences(alone)))
+    remarks = Bullets((*history_remarks(history), *error_sentences(alone, other)))
     if remarks.items:
         sections.append(Section("sure", "How sure this is", (remarks,)))
     title = f"{history.title} on {history.host}"

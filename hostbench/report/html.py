@@ -18,7 +18,6 @@ from hostbench.report.content import (
     HostsChart,
     MatrixChart,
     Report,
-    Share,
     SpreadChart,
     Table,
     TimeChart,
@@ -96,7 +95,7 @@ def add_blocks(
         wide, narrow = draw(chart.drawing, chart.title, job_address)
         return Markup(f"{wide}\n{narrow}")  # noqa: S704
 
-    environment.filters |= {"kind": _kind, "inlines": inlines, "width": _width, "percent": percent}
+    environment.filters |= {"kind": _kind, "inlines": inlines, "percent": percent}
     environment.globals |= {
         "drawings": drawings,
         "keys": _keys,
@@ -181,8 +180,3 @@ def _column_classes(table: Table) -> str:
     `wraps`."""
     figures = [f"f{n}" for n, column in enumerate(table.columns, start=1) if column.figures]
     return " ".join([*figures, *(["wraps"] if table.wraps else [])])
-
-
-def _width(share: Share) -> str:
-    """Return how much of its cell a share fills."""
-    return f"{max(0.0, min(1.0, share.ratio or 0.0)) * 100:.1f}%"

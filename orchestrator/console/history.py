@@ -25,6 +25,8 @@ from orchestrator.core import Orchestrator
 from orchestrator.results.questions import BaselineQuestion, HistoryQuestion
 
 router = APIRouter()
+# How a reader of the page asks for the other figure of a case.
+BY_FORM = "choose it under Figure"
 Name = Annotated[str, Query(max_length=253)]
 Time = Annotated[str, Query(max_length=40)]
 
@@ -52,7 +54,7 @@ class HistoryView(View):
     @property
     def report(self) -> Report | None:
         """It as the page of `hostbench history --html`."""
-        return None if self.one is None else history_report(self.one, self.reference)
+        return None if self.one is None else history_report(self.one, self.reference, BY_FORM)
 
     @property
     def about(self) -> tuple[Meaning, ...]:
@@ -69,7 +71,7 @@ class HistoryView(View):
         """How sure a host's histories are together, and what is not in them."""
         if self.found is None or self.one is not None:
             return []
-        return [*error_sentences(self.found), *(f"{why}." for why in self.found.left_out)]
+        return [*error_sentences(self.found, BY_FORM), *(f"{why}." for why in self.found.left_out)]
 
 
 @add_page(router, "/history", "history.html.j2")

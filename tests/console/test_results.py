@@ -3,7 +3,6 @@
 import html
 import random
 import re
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +14,10 @@ import pytest
 
 from grafana.looks import LIVE
 from hostbench.base.units import human
-from hostbench.decisions.index import INDEX, FigureIndex
+from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.listing import ResultFilter, listed_results
-from hostbench.results.store import DOCUMENT
 from tests.console.real_console import BOARDS, ConsoleStack
-from tests.console.stored_series import store_series
+from tests.console.stored_series import multiply, store_baseline, store_series
 from tests.console.test_pages import ARABIC, EVIL, text_of, twin
 from tests.each import each
 
@@ -54,7 +52,9 @@ class Stored:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
-    with ConsoleStack(tmp_path_factory.mktemp("stored")).running() as console:
+    root = tmp_path_factory.mktemp("stored")
+    store_baseline(root / "data", [1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 0.999])
+    with ConsoleStack(root, XDG_DATA_HOME=str(root / "data")).running() as console:
         yield Stored(console)
 
 
@@ -198,6 +198,20 @@ def test_a_history_shows_its_change_and_leads_to_each_job(stored: Stored) -> Non
     assert f"hostbench history --stack &#39;{CASE}&#39; --host {HOST}" in page
 
 
+def test_a_history_has_the_band_of_sound_hosts_and_the_words_of_a_page(stored: Stored) -> None:
+    query = f"host={HOST}&case={quote(CASE)}"
+    reference = stored.twin(f"/ui/history.json?{query}")["reference"]
+    assert (reference["hosts"], reference["word"]) == (7, "low")
+    page = stored.bob.page(f"/ui/history?{query}")
+    least = human(reference["expected"], "operation/s")
+    words = f"At least {least} on sound hosts of the model (baseline of 7 hosts)."
+    assert words in text_of(page) and "sound hosts of the model, by the baseline" in page
+    # In both drawings: from the edge up to the end of the axis.
+    bands = re.findall(r'<path d="M([\d.]+) ([\d.]+) [^"]*?z" fill="var\(--band\)"/>', page)
+    assert len(bands) == 2
+    assert "choose it under Figure" in text_of(page) and "--figure" not in text_of(page)
+
+
 def test_all_headline_cases_of_a_host(stored: Stored) -> None:
     view = stored.twin(f"/ui/history.json?host={HOST}")
     words = {one["title"]: one["word"] for one in view["found"]["histories"]}
@@ -269,40 +283,11 @@ def test_strangers_see_none_of_it(stored: Stored) -> None:
 # ---- many ----
 
 
-def multiplied(results: Path, hosts: int, count: int) -> None:
-    """Have the index list this many results, as if each were a copy of the first one in it."""
-    with FigureIndex(results) as index:
-        (first, *_) = index.ids()
-    connection = sqlite3.connect(results / INDEX)
-    with connection:
-        for number in range(count):
-            job = f"20260101T{number:06}Z-quick-{number % 65536:04x}"
-            directory = results / job
-            directory.mkdir()
-            (directory / DOCUMENT).write_text("{}")
-            status = (directory / DOCUMENT).stat()
-            stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
-            host = f"node-{number % hosts:03}"
-            connection.execute(
-                "INSERT INTO jobs SELECT ?, ?, head FROM jobs WHERE job = ?", (job, stamp, first)
-            )
-            connection.execute(
-                'INSERT INTO figures SELECT "case", ?, figure FROM figures WHERE job = ?',
-                (job, first),
-            )
-            connection.execute(
-                "INSERT INTO results SELECT ?, ?, suite, begun - ?, cases, verdicts "
-                "FROM results WHERE job = ?",
-                (job, host, number, first),
-            )
-    connection.close()
-
-
 def test_twenty_thousand_results_of_five_hundred_hosts(tmp_path: Path) -> None:
     with ConsoleStack(tmp_path).running() as console:
         results = console.orchestrator.results
         store_series(results, "bench-1", [1.0])
-        multiplied(results, hosts=500, count=20_000)
+        multiply(results, hosts=500, count=20_000)
         bob = console.logged_in("bob")
         took: dict[str, list[float]] = {}
         for _ in range(5):

@@ -1,5 +1,6 @@
 """scripts/sbom.py lists every pinned part of the images."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -25,6 +26,18 @@ def test_every_image_of_others_is_a_part() -> None:
     parts = {part["name"]: part["purl"] for part in SBOM["pulled"]()}
     assert set(parts) == {"redis", "influxdb", "grafana/grafana"}
     assert "@sha256%3A" in parts["redis"] and "@sha256%3A" in parts["grafana/grafana"]
+
+
+def test_every_script_of_others_is_a_part_with_its_licence() -> None:
+    parts = {part["name"]: part for part in SBOM["vendored"]()}
+    packages = json.loads(SBOM["VENDORED"].read_text())
+    assert set(parts) == {one["package"] for one in packages} == {"htmx.org", "uplot"}
+    for one in packages:
+        part = parts[one["package"]]
+        assert part["purl"] == f"pkg:npm/{one['package']}@{one['version']}"
+        assert part["licenses"] == [{"license": {"id": one["licence"]}}]
+        files = {file["name"]: file["hashes"][0]["content"] for file in part["components"]}
+        assert files == one["sha256"]
 
 
 def test_a_version_is_quoted_in_its_address() -> None:

@@ -1,12 +1,15 @@
 """Comparisons as a page and as Markdown."""
 
+import itertools
 import random
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from hostbench.decisions.compare import compare
 from hostbench.model.decision import Comparison, JobFigures
 from hostbench.page.comparison import ROWS_DRAWN, comparison_report
+from hostbench.report.charts.canvas import CHARACTER_PX
 from hostbench.report.charts.draw import draw
 from hostbench.report.charts.forest import forest_reach
 from hostbench.report.content import Chart, ForestChart, ForestRow, Report
@@ -83,3 +86,23 @@ def test_both_drawings_are_svg_within_their_width() -> None:
         width = float(svg.attrib["viewBox"].split()[2])
         assert "far <below>" in [text.text for text in svg.iter("text")]
         assert all(0 <= float(text.attrib["x"]) <= width for text in svg.iter("text"))
+
+
+def test_a_long_label_is_drawn_whole_in_several_lines() -> None:
+    """Left of the plot, and in the narrow drawing left of its remark."""
+    label = "mem.triad 2 threads nt avx512 8 streams prefetch none " + "x" * 100
+    long = ForestRow(label, 1.0, 0.9, 1.1, 0.02, "−47.2 % undecided")
+    chart = ForestChart((long, replace(long, label="next", remark="same")))
+    for drawing in draw(chart, "ratios"):
+        texts = list(ElementTree.fromstring(drawing).iter("text"))
+        by_text = {str(text.text): text for text in texts}
+        below, remark = by_text["next"], by_text[long.remark]
+        lines = [one for one in texts if one.attrib["x"] == below.attrib["x"] and one is not below]
+        assert " ".join(str(one.text) for one in lines).replace("x x", "xx") == label
+        tops = [float(one.attrib["y"]) for one in (*lines, below)]
+        assert all(low + 10 < high for low, high in itertools.pairwise(tops))
+        longest = max(len(str(one.text)) for one in lines) * CHARACTER_PX
+        if below.attrib.get("text-anchor") == "end":
+            assert longest <= float(below.attrib["x"])
+        else:
+            assert longest <= float(remark.attrib["x"]) - len(long.remark) * CHARACTER_PX

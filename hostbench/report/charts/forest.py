@@ -1,6 +1,8 @@
 """Ratios with their intervals around 1: a forest plot."""
 
 import math
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hostbench.base.units import bound
@@ -14,6 +16,8 @@ NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50, 1.0)
 SHOWN = 0.9
 AXIS_PX, BOTTOM_PX, EDGE_PX = 22, 8, 24
 LABELS_MOST_PX, LABEL_GAP_PX = 300, 10
+# The height of a further line of a label that is too long for one.
+LINE_PX = 14
 
 
 @dataclass(frozen=True)
@@ -73,16 +77,21 @@ class _Plot:
             at = (self._x(1 + share), AXIS_PX / 2 - 2)
             self._canvas.text(at, text, ink=Ink.QUIET, anchor="middle")
 
-    def row(self, row: ForestRow, y: float) -> None:
-        layout, above = self._layout, self._layout.row / 2
+    def row(self, row: ForestRow, label: Sequence[str], top: float, height: float) -> None:
+        """Draw a row whose label has these lines."""
+        layout, y, above = self._layout, top + height / 2, height / 2
         ink = Ink.WARN if row.stands_out else Ink.TEXT
         if layout.labels:
-            self._canvas.text((layout.labels - LABEL_GAP_PX, y), row.label, anchor="end")
+            first = y - LINE_PX * (len(label) - 1) / 2
+            for number, line in enumerate(label):
+                at = (layout.labels - LABEL_GAP_PX, first + LINE_PX * number)
+                self._canvas.text(at, line, anchor="end")
             self._canvas.text((layout.width - layout.remarks, y), row.remark, ink=ink)
         else:
-            self._canvas.text((0, y - 9), row.label)
-            self._canvas.text((layout.width, y - 9), row.remark, ink=ink, anchor="end")
-            y, above = y + 6, 8
+            for number, line in enumerate(label):
+                self._canvas.text((0, top + 8 + LINE_PX * number), line)
+            self._canvas.text((layout.width, top + 8), row.remark, ink=ink, anchor="end")
+            y, above = top + height - 11, 8
         for share in self._shares:
             x = self._x(1 + share)
             ends = (x, y - above), (x, y + above)
@@ -109,11 +118,22 @@ class _Plot:
             self._canvas.shape([(x + tip, y), (x, y - 4), (x, y + 4)], ink)
 
 
+def _lines(row: ForestRow, layout: _Layout) -> list[str]:
+    """Return the label in lines that fit beside the plot, or beside the remark above it."""
+    room = layout.labels - LABEL_GAP_PX
+    if not layout.labels:
+        room = layout.width - math.ceil(len(row.remark) * CHARACTER_PX) - LABEL_GAP_PX
+    return textwrap.wrap(row.label, max(1, int(room / CHARACTER_PX))) or [""]
+
+
 def _drawn(chart: ForestChart, title: str, layout: _Layout, css_class: str) -> str:
-    height = AXIS_PX + layout.row * len(chart.rows) + BOTTOM_PX
-    canvas = Canvas(layout.width, height)
+    labels = [_lines(row, layout) for row in chart.rows]
+    heights = [layout.row + LINE_PX * (len(lines) - 1) for lines in labels]
+    canvas = Canvas(layout.width, AXIS_PX + sum(heights) + BOTTOM_PX)
     plot = _Plot(canvas, layout, forest_reach(chart))
     plot.axis()
-    for number, row in enumerate(chart.rows):
-        plot.row(row, AXIS_PX + layout.row * (number + 0.5))
+    top = AXIS_PX
+    for row, lines, height in zip(chart.rows, labels, heights, strict=True):
+        plot.row(row, lines, top, height)
+        top += height
     return canvas.svg(title, css_class, LAYERS)
