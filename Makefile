@@ -290,9 +290,10 @@ format: venv ## lay out the code as `make lint` wants it
 	.venv/bin/ruff format
 	@.venv/bin/clang-format -i $(C_FILES)
 
-docs: venv programs ## regenerate the generated pages of docs/ and the boards
+docs: venv programs ## regenerate the generated pages of docs/, the promises of the APIs and the boards
 	.venv/bin/python -m hostbench.docs
 	.venv/bin/python -m grafana.generate
+	.venv/bin/python scripts/api_summary.py
 
 lock: venv ## write requirements/*.txt from *.in: UPGRADE=1 takes the newest versions
 	scripts/lock.sh
