@@ -281,6 +281,10 @@ lint: venv programs-release programs-clang programs-aarch64 ## check formats, ty
 	.venv/bin/mypy
 	.venv/bin/python scripts/c_layers.py
 	.venv/bin/lint-imports --no-cache
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml)
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml, \
+	    $(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	@echo "clang-format and shellcheck"
 	@.venv/bin/clang-format --dry-run --Werror $(C_FILES)
 	@shellcheck --external-sources $(SHELL_FILES)
