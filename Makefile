@@ -286,6 +286,10 @@ lint: venv programs-release programs-clang programs-aarch64 ## check formats, ty
 	.venv/bin/mypy
 	.venv/bin/python scripts/c_layers.py
 	.venv/bin/lint-imports --no-cache
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml)
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml, \
+	    $(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	@echo "clang-format and shellcheck"
 	@.venv/bin/clang-format --dry-run --Werror $(C_FILES)
 	@shellcheck --external-sources $(SHELL_FILES)
@@ -295,10 +299,11 @@ format: venv ## lay out the code as `make lint` wants it
 	.venv/bin/ruff format
 	@.venv/bin/clang-format -i $(C_FILES)
 
-docs: venv programs ## regenerate the generated pages of docs/ and the boards, make the site in build/site
+docs: venv programs ## regenerate the generated pages of docs/, the promises of the APIs and the boards, make the site in build/site
 	.venv/bin/python -m hostbench.cli.reference
 	.venv/bin/python -m hostbench.docs
 	.venv/bin/python -m grafana.generate
+	.venv/bin/python scripts/api_summary.py
 	.venv/bin/python -m sphinx $(SITE_OPTIONS) -d build/site-trees . build/site
 	@echo "open build/site/index.html"
 

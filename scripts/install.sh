@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # install.sh DESTDIR PREFIX: lays out what hosts run without this checkout, below DESTDIR/PREFIX:
-# bin/hostbench, and lib/hostbench with programs, OpenBLAS, Python code, its requirements and suites.
+# bin/hostbench, lib/hostbench with programs, OpenBLAS, Python code, its requirements and suites, and
+# the page of the manual and completion in share.
 # Nothing in it names its own place, so the tree may be copied or mounted elsewhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -41,5 +42,6 @@ export PYTHONPATH="\$lib/app:\$lib/python\${PYTHONPATH:+:\$PYTHONPATH}"
 exec "\$python" -m hostbench "\$@"
 END
 chmod 755 "$root/bin/hostbench"
+PYTHONPATH=$lib/python scripts/manual.sh "$root/share" build/python/bin/python
 chmod -R a+rX "$root/bin" "$lib" # whatever the umask was
 echo "==> $root/bin/hostbench"

@@ -29,6 +29,9 @@ def main() -> None:
     target = Path(directory).resolve()
     os.chdir(tree)
     setup(
+        data_files=[
+            (str(file.parent), [str(file)]) for file in sorted(Path("share").rglob("hostbench*"))
+        ],
         distclass=WithPrograms,
         cmdclass={"bdist_wheel": EveryPython},
         script_args=["--quiet", "bdist_wheel", "--dist-dir", str(target)],

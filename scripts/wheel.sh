@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # wheel.sh ARCHITECTURE GLIBC DIRECTORY: packs DIRECTORY/hostbench-VERSION-py3-none-manylinux_...whl: the code, and in
-# it suites, baselines and the programs of build/wheel-ARCHITECTURE. The same commit and compiler give
-# the same bytes.
+# it suites, baselines, the page of the manual and the programs of build/wheel-ARCHITECTURE. The same
+# commit and compiler give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/step.sh
@@ -18,6 +18,7 @@ mkdir "$stage/hostbench/bin" "$stage/requirements"
 install "$programs"/*-bench "$stage/hostbench/bin"
 "$1-linux-gnu-strip" --strip-debug "$stage"/hostbench/bin/*
 install --mode=644 LICENSE pyproject.toml "$stage"
+scripts/manual.sh "$stage/share" .venv/bin/python
 # setuptools is for .venv alone. A checkout has OpenBLAS beside the programs, a wheel beside itself.
 grep -hvx setuptools requirements/cli.in requirements/openblas.in >"$stage/requirements/cli.in"
 # The times of all files in it.

@@ -51,9 +51,10 @@ if TYPE_CHECKING:
 # Each command imports what takes time to import.
 
 LIMIT_MOST = 1_000_000
+NAME = "hostbench"
 
 app = typer.Typer(
-    name="hostbench",
+    name=NAME,
     help="Measures what this host can really do, and says how far each figure can be trusted.",
     epilog=EPILOG,
     rich_markup_mode=None,
@@ -378,7 +379,8 @@ def invoke(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code. Raise HostbenchError, or SystemExit if the reader of the
     output has gone."""
     try:
-        return int(app(list(arguments), standalone_mode=False) or 0)
+        # By this name whatever starts it: completion asks by a variable that has the name in it.
+        return int(app(list(arguments), prog_name=NAME, standalone_mode=False) or 0)
     except typer.Abort:
         return ExitCode.INTERRUPTED
     except typer.TyperException as error:

@@ -45,8 +45,11 @@ def run_command_line(arguments: Sequence[str]) -> int:
 def _invoke(arguments: Sequence[str]) -> int:
     try:
         return _run(arguments)
-    except SystemExit:
-        # Typer and rich end the process by themselves only for a broken pipe.
+    except SystemExit as end:
+        # Typer and rich end the process by themselves when a shell's completion is answered, and
+        # with another code for a broken pipe.
+        if end.code == ExitCode.OK:
+            return ExitCode.OK
         raise BrokenPipeError from None
     except HostbenchError as error:
         if "--json" in arguments:

@@ -10,6 +10,11 @@ for left_out in 'lib/*/libLLVM*' 'lib/*/libgallium*' 'lib/*/libz3.so*' 'lib/*/li
     echo "path-exclude=/usr/$left_out"
 done >/etc/dpkg/dpkg.cfg.d/hostbench
 
+# Debian has no likwid for arm64.
+likwid=likwid
+[ "$(dpkg --print-architecture)" != arm64 ] || likwid=
+
 # OpenBLAS for gemm and linpack; the peers.
+# shellcheck disable=SC2086 # a package, or none
 apt-get install --yes --no-install-recommends \
-    hpcc libopenblas0-pthread likwid stress-ng sysbench
+    hpcc libopenblas0-pthread $likwid stress-ng sysbench

@@ -9,6 +9,11 @@ for left_out in 'lib/*/libLLVM*' 'lib/*/libz3.so*' 'lib/*/libamd_comgr*' 'lib/*/
     echo "path-exclude=/usr/$left_out"
 done >/etc/dpkg/dpkg.cfg.d/hostbench
 
+# Debian has no likwid for arm64.
+likwid=likwid
+[ "$(dpkg --print-architecture)" != arm64 ] || likwid=
+
 # libnuma for memory of another node; the peers, with OpenBLAS for HPL, which hpcc runs too.
+# shellcheck disable=SC2086 # a package, or none
 apt-get install --yes --no-install-recommends \
-    hpcc libnuma1 libopenblas0-pthread likwid mbw sysbench
+    hpcc libnuma1 libopenblas0-pthread $likwid mbw sysbench

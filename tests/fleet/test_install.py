@@ -63,6 +63,21 @@ def test_the_installed_tree_needs_no_checkout_and_may_be_moved(tmp_path: Path) -
     (program,) = document["programs"]
     digest = subprocess.run(["sha256sum", PROGRAMS / "cpu-bench"], capture_output=True, text=True)
     assert program["sha256"] == digest.stdout.split()[0]
+    assert ".SS hostbench fleet measure" in (moved / "share/man/man1/hostbench.1").read_text()
+    assert completed("fleet meas", moved, environment) == ["measure"]
+
+
+def completed(words: str, tree: Path, environment: dict[str, str]) -> list[str]:
+    """What bash makes of `hostbench WORDS` and the tabulator, with the completion of a tree."""
+    script = tree / "share/bash-completion/completions/hostbench"
+    line = ["hostbench", *words.split(" ")]
+    ended = subprocess.run(
+        ["bash", "-c", f'. "$1"; COMP_WORDS=({" ".join(line)}) COMP_CWORD={len(line) - 1}; '
+         '_hostbench_completion "$2"; printf "%s\\n" "${COMPREPLY[@]}"',
+         "bash", script, tree / "bin/hostbench"],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return ended.stdout.split()
 
 
 def test_a_relative_prefix_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "benchmarks/README.md")),
+    *ROOT.glob("*.md"),
+    ROOT / "benchmarks/README.md",
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("services/**/README.md"),
 ]

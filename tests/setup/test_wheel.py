@@ -109,9 +109,13 @@ def test_it_holds_all_that_a_checkout_runs(wheel: Wheel) -> None:
     assert {"services/cpu/microarchitectures.yaml", "hostbench/report/page.html.j2"} < tracked
     placed = {re.sub(r"^(suites|baselines)/", r"hostbench/\1/", name) for name in tracked}
     made = {str(program.relative_to(wheel.tree)) for program in wheel.programs}
+    shared = {
+        f"hostbench-{__version__}.data/data/share/{name}"
+        for name in ("man/man1/hostbench.1", "bash-completion/completions/hostbench")
+    }
     names = set(zipfile.ZipFile(wheel.file).namelist())
     assert names - {name for name in names if ".dist-info/" in name} == (
-        placed | made | {"hostbench/build.json"}
+        placed | made | shared | {"hostbench/build.json"}
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-HOSTBENCH = Path(sys.executable).with_name("hostbench")
+from tests.faults.command import CHECKOUT
 
 
 def completed(line: str, **environment: str) -> list[str]:
@@ -19,9 +19,13 @@ def completed(line: str, **environment: str) -> list[str]:
         "COMP_CWORD": str(len(words) - 1),
     }
     answer = subprocess.run(
-        [HOSTBENCH], capture_output=True, text=True, env={**os.environ, **asked, **environment}
+        [sys.executable, "-m", "hostbench"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **asked, **environment},
     )
-    assert not answer.stderr
+    assert (answer.returncode, answer.stderr) == (0, "")
     return answer.stdout.split()
 
 
