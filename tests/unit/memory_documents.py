@@ -232,7 +232,7 @@ def _figures(case: PlannedCase) -> Mapping[str, float]:
     if workload == "pointer_chase":
         size = 2 * GIB if params["size_bytes"] == "auto" else int(params["size_bytes"])
         time_s = _latency(size, str(params["pages"]))
-        return {TIME: time_s / min(params.get("chains", 1), IN_FLIGHT), **huge}
+        return {TIME: time_s / min(int(params.get("chains", 1)), IN_FLIGHT), **huge}
     if workload == "loaded_latency":
         share = float(params["intensity"])
         return {

@@ -134,7 +134,10 @@ def _why_smaller(*, guest: bool, last: bool) -> str:
     if last:
         return "other programs use it, or a part is reserved"
     if guest:
-        return "other programs use it, or the hypervisor says more than there is"
+        return (
+            "the hypervisor backs huge pages by small ones, which fill its sets unevenly, or other "
+            "programs use it, or it is smaller"
+        )
     return "other programs use it"
 
 

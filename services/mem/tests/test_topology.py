@@ -1,8 +1,10 @@
-"""Levels from curves: made-up ones of which the levels are known, and one of this host."""
+"""Levels from curves: made-up ones of which the levels are known, and a measured one."""
 
+import json
 import math
 import random
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from services.mem.topology import (
 )
 
 KIB, MIB = 1 << 10, 1 << 20
+RECORDED = Path(__file__).with_name("recorded")
 Points = list[tuple[float, float]]
 
 
@@ -153,3 +156,16 @@ def test_caches_beside_the_levels(levels: tuple[Level, ...], agreements: tuple[s
 
 def test_a_host_without_caches_has_nothing_beside_its_levels() -> None:
     assert compare((L1, L2, MEMORY), ()) == []
+
+
+def test_a_guest_beside_other_work_has_its_l1_cache_and_parts_of_the_others() -> None:
+    """Measured on a Zen 3 guest (32 KiB, 512 KiB, 32 MiB by sysfs) whose CPUs other programs used:
+    a part of the L2 cache was not to be had, nor most of the L3 cache."""
+    text = (RECORDED / "latency-disturbed-zen3-guest.json").read_text()
+    found = find_levels([(size, time_s) for size, time_s in json.loads(text)])
+    first, second, third = compare(found.levels, KERNEL)
+    assert first.agreement is Agreement.SAME
+    assert first.found and first.found.middle_bytes == pytest.approx(32 * KIB, rel=0.1)
+    assert (second.agreement, third.agreement) == (Agreement.SMALLER, Agreement.SMALLER)
+    assert third.found and third.found.middle_bytes == pytest.approx(1.4 * MIB, rel=0.1)
+    assert found.levels[-1].capacity is None
