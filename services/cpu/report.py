@@ -27,17 +27,8 @@ LAYOUT = Layout(
     # One kind of thing for each group: first the data type, then the number of threads.
     first=(DTYPE, THREADS),
 )
-# The cores of one cache, of one socket and of two are about a step apart.
-BESIDE_NEAREST = MatrixScale(
-    (1 / 1.25, 1 / 2, 1 / 4, 1 / 8),
-    (
-        "at most 1.25 times the nearest pair",
-        "up to 2 times",
-        "up to 4 times",
-        "up to 8 times",
-        "more",
-    ),
-)
+# Times that differ by less have one colour, so that noise is no pattern.
+LEAST_STEP = 1.25
 
 Distances = dict[tuple[int, int], float]
 
@@ -89,9 +80,21 @@ def _distance_charts(case: CaseResult) -> Iterator[Chart]:
             labels=tuple(f"CPU {cpu}" for cpu in cpus),
             groups=(("", len(cpus)),),
             cells=cells,
-            scale=BESIDE_NEAREST,
+            scale=_scale(nearest, max(distances.values())),
         ),
         numbers=_distance_table(cpus, distances),
+    )
+
+
+def _scale(nearest: float, farthest: float) -> MatrixScale:
+    """Return five colours in steps of one ratio: cores of one cache, of one socket and of two are
+    multiples of each other."""
+    step = max(LEAST_STEP, (farthest / nearest) ** (1 / 5))
+    first, second, third, fourth = (
+        f"up to {human(nearest * step**number, 's')}" for number in range(1, 5)
+    )
+    return MatrixScale(
+        (1 / step, 1 / step**2, 1 / step**3, 1 / step**4), (first, second, third, fourth, "more")
     )
 
 

@@ -128,6 +128,7 @@ def distances(case: CaseResult) -> list[MatrixChart]:
 def test_pairs_of_cpus_are_a_heat_map_beside_the_nearest() -> None:
     (drawing,) = distances(with_pairs({(0, 2): 50e-9, (2, 5): 100e-9}))
     assert drawing.labels == ("CPU 0", "CPU 2", "CPU 5")
+    assert drawing.scale.words[0] == "up to 62.50 ns"
     assert drawing.cells == {(0, 1): 1.0, (1, 0): 1.0, (1, 2): 0.5, (2, 1): 0.5}
 
 
