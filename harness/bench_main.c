@@ -40,15 +40,18 @@ static int give_up(const struct program *program, int exit_code, const char *for
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    event_error(program, code_word(exit_code), message);
+    event_error(program, code_word(exit_code), message, NULL);
     return exit_code;
 }
 
 /* For what run_reason() holds. */
 static int refuse(const struct run *run, int exit_code)
 {
-    if (exit_code != EXIT_UNSUPPORTED)
-        return give_up(run->program, exit_code, "%s", run->reason);
+    if (exit_code != EXIT_UNSUPPORTED) {
+        event_error(run->program, code_word(exit_code), run->reason,
+                    run->wrong.found ? &run->wrong : NULL);
+        return exit_code;
+    }
     event_skip(run->program, run->reason);
     return exit_code;
 }
@@ -201,7 +204,7 @@ static int conclude(struct run *run, const struct trial *trial)
     if (run->ending.why) {
         char message[256];
         snprintf(message, sizeof message, "%s: no figure; run it again", run->ending.why);
-        event_error(run->program, "interrupted", message);
+        event_error(run->program, "interrupted", message, NULL);
         return EXIT_FAILED;
     }
     warn_if_short(run, trial);

@@ -6,6 +6,7 @@
 #include "sentinel.h"
 #include "summary.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -349,7 +350,25 @@ bool event_skip(const struct program *program, const char *reason)
     return line_end(&line);
 }
 
-bool event_error(const struct program *program, const char *code, const char *message)
+static void hex_string(struct json *json, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%" PRIx64, value);
+    json_string(json, key, text);
+}
+
+static void wrong_object(struct json *json, const struct wrong *wrong)
+{
+    json_open_object(json, "wrong");
+    json_count(json, "cpu", (uint64_t)wrong->cpu);
+    json_string(json, "place", wrong->place);
+    hex_string(json, "expected", wrong->expected);
+    hex_string(json, "value", wrong->value);
+    json_close_object(json);
+}
+
+bool event_error(const struct program *program, const char *code, const char *message,
+                 const struct wrong *wrong)
 {
     struct line line;
     char printable[1024];
@@ -361,5 +380,7 @@ bool event_error(const struct program *program, const char *code, const char *me
     line_begin(&line, "error");
     json_string(&line.json, "code", code);
     json_string(&line.json, "message", printable);
+    if (wrong)
+        wrong_object(&line.json, wrong);
     return line_end(&line);
 }

@@ -195,6 +195,21 @@ void run_reason(struct run *run, const char *format, ...)
     va_end(arguments);
 }
 
+void run_wrong(const struct thread *thread, uint64_t expected, uint64_t value, const char *format,
+               ...)
+{
+    struct wrong *wrong = &thread->run->wrong;
+    va_list arguments;
+    va_start(arguments, format);
+    pthread_mutex_lock(&thread->run->lock);
+    if (!wrong->found) {
+        *wrong = (struct wrong){true, thread->cpu, expected, value, ""};
+        vsnprintf(wrong->place, sizeof wrong->place, format, arguments);
+    }
+    pthread_mutex_unlock(&thread->run->lock);
+    va_end(arguments);
+}
+
 void run_fail(struct run *run, int exit_code)
 {
     if (exit_code == EXIT_OK)

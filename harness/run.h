@@ -34,6 +34,14 @@ struct fact {
     char text[128];
 };
 
+/* The first wrong value that a workload found. */
+struct wrong {
+    bool found; /* otherwise nothing below is set */
+    int cpu;
+    uint64_t expected, value;
+    char place[160];
+};
+
 struct run {
     const struct program *program;
     const struct workload *workload;
@@ -63,6 +71,7 @@ struct run {
     pthread_mutex_t lock; /* of the failure below */
     int exit_code;        /* the first failure's; EXIT_OK: none */
     char reason[512];
+    struct wrong wrong;
 };
 
 /* What a thread has done so far; read by the reporting thread while it runs. */

@@ -309,6 +309,10 @@ void run_no_metric(struct run *run, const char *name, const char *why);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
  * what is allowed, the remedy. The first reason wins. */
 void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Names the wrong value behind a run_reason() of EXIT_WRONG for programs: what this thread's CPU
+ * read, what belongs there, and the place. The first one wins. */
+void run_wrong(const struct thread *thread, uint64_t expected, uint64_t value, const char *format,
+               ...) __attribute__((format(printf, 4, 5)));
 /* Tells the reader of the figures something about them: a word for programs, a line for people. It
  * is printed behind the start event, not at all when the trial fails before that. */
 void run_warning(const struct run *run, const char *code, const char *format, ...)

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     BUSY = 7
     UNREACHABLE = 8
     ENDED_EARLY = 9
+    CORRUPT = 10
     WORSE = 20
     UNDECIDED = 21
     NOT_COMPARABLE = 22
@@ -38,11 +39,12 @@ _MEANINGS = {
     ExitCode.USAGE: "usage: a bad option, suite, parameter or job id",
     ExitCode.RESOURCE: "a resource is missing: program, results directory, space, permission",
     ExitCode.NOTHING_RAN: "nothing could run here: every case was skipped",
-    ExitCode.INVALID: "a figure above its limit, or a result that failed its verification",
+    ExitCode.INVALID: "a figure above its limit",
     ExitCode.NOT_IDLE: "the host was not idle and the idle policy is fail",
     ExitCode.BUSY: "another run holds this host",
     ExitCode.UNREACHABLE: "the orchestrator cannot be reached, refuses the key, or cannot work now",
     ExitCode.ENDED_EARLY: "the job was cancelled or lost; what was measured is kept",
+    ExitCode.CORRUPT: "corrupt: a result failed its verification; trust nothing this host computes",
     ExitCode.WORSE: "compared: a figure is worse",
     ExitCode.UNDECIDED: "compared: a figure is undecided; more jobs would decide it",
     ExitCode.NOT_COMPARABLE: "compared: there is nothing on both sides that may be compared",

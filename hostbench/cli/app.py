@@ -42,6 +42,7 @@ from hostbench.cli.options import (
     whole_number,
 )
 from hostbench.cli.stack import stack
+from hostbench.cli.verify import verification
 
 if TYPE_CHECKING:
     from hostbench.cli.commands import RunRequest
@@ -366,6 +367,7 @@ def report(
 
 app.add_typer(decisions)
 app.add_typer(settings)
+app.add_typer(verification)
 app.add_typer(baseline)
 app.add_typer(histories)
 app.add_typer(fleet)

@@ -25,6 +25,7 @@ Metrics = dict[Name, float | None]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 Ratio = Annotated[float, Field(ge=0)]
+Hexadecimal = Annotated[str, StringConstraints(pattern=r"^0x[0-9a-f]{1,16}$")]
 
 
 class ProtocolModel(BaseModel):
@@ -195,12 +196,30 @@ class SkipEvent(ProtocolModel):
     reason: Annotated[str, StringConstraints(min_length=1)]
 
 
+class WrongValue(ProtocolModel):
+    """The first wrong value behind an error `wrong_result`: what `cpu` read at `place`, such as a
+    lane or an address, and what belongs there, as hexadecimal numbers."""
+
+    cpu: Count
+    place: str
+    expected: Hexadecimal
+    value: Hexadecimal
+
+    @property
+    def bits(self) -> tuple[int, ...]:
+        """The bits that differ; 0 is the lowest."""
+        different = int(self.expected, 16) ^ int(self.value, 16)
+        return tuple(bit for bit in range(different.bit_length()) if different >> bit & 1)
+
+
 class ErrorEvent(ProtocolModel):
-    """The trial failed: no figure."""
+    """The trial failed: no figure. `wrong` None: it was no wrong result, or the workload cannot say
+    more than the message does."""
 
     event: Literal["error"]
     code: Name
     message: Annotated[str, StringConstraints(min_length=1)]
+    wrong: WrongValue | None = None
 
 
 LastEvent = EndEvent | SkipEvent | ErrorEvent

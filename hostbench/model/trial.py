@@ -6,6 +6,7 @@ from typing import Protocol
 from pydantic import Field
 
 from hostbench.base.exitcode import ExitCode
+from hostbench.model.events import WrongValue
 from hostbench.model.peer import TrialEvent
 from hostbench.model.result import OWN_TOOL, PlannedCase
 from hostbench.model.service import BesideRequest, SessionPlace, TrialId, TrialRequest
@@ -48,11 +49,18 @@ class TrialFailed(Exception):
     """A trial without a figure: a code for programs, one line for people, and the exit code that it
     causes for the job."""
 
-    def __init__(self, code: str, message: str, exit_code: ExitCode = ExitCode.CASE_FAILED) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        exit_code: ExitCode = ExitCode.CASE_FAILED,
+        wrong: WrongValue | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = " ".join(message.split())
         self.exit_code = exit_code
+        self.wrong = wrong
 
 
 class Transport(Protocol):

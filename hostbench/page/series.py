@@ -7,6 +7,8 @@ SERIES is the only list of their names; docs/operations.md, "Prometheus", explai
 import functools
 import os
 import re
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +26,7 @@ from hostbench.judge.overview import WORST_FIRST
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import SubsystemStatus
 from hostbench.model.result import ConditionState, ResultDocument
+from hostbench.model.verification import Verification
 from hostbench.results.store import write_whole
 
 # Of one host: what it costs to store them for a thousand hosts stays known.
@@ -212,6 +215,45 @@ def job_series(document: ResultDocument) -> str:
     return exposition(statuses_of(document, checked_host(document, os.environ))).decode()
 
 
+def verification_series(found: Verification) -> str:
+    """Return the series of a verification: they stand beside those of jobs, in a file of their
+    own."""
+    host = [_label(found.hostname)]
+    ended = GaugeMetricFamily(
+        "hostbench_verify_end_time_seconds",
+        "When the verification last ended, in seconds since 1970",
+        labels=["host"],
+    )
+    ended.add_metric(host, time.time())
+    errors = GaugeMetricFamily(
+        "hostbench_verify_errors",
+        "Trials of the verification that found a wrong result",
+        labels=["host", "subsystem"],
+    )
+    checks = GaugeMetricFamily(
+        "hostbench_verify_checks",
+        "Operations, or bytes, whose results the verification compared",
+        labels=["host", "subsystem", "unit"],
+    )
+    wrong = Counter[str]()
+    for one in found.exposures:
+        wrong[one.subsystem] += one.errors
+        checks.add_metric([*host, one.subsystem, one.unit], one.checks)
+    for subsystem, count in wrong.items():
+        errors.add_metric([*host, subsystem], count)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families((ended, errors, checks)))
+    return generate_latest(registry).decode()
+
+
+class _Families(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Sequence[Metric]:
+        return self._families
+
+
 def check_textfile(target: Path) -> None:
     """Refuse a file that node_exporter would not read, or that cannot be written, before anything
     is measured. Raise UsageError or ResourceError."""
@@ -236,10 +278,24 @@ def write_textfile(document: ResultDocument, target: Path) -> None:
     """Write the series of a job as a whole or not at all, readable for everybody. Raise
     ResourceError."""
     try:
-        write_whole(Path(os.path.realpath(target)), job_series(document).encode(), mode=MODE)
+        _write_text(job_series(document), target)
     except OSError as error:
         raise ResourceError(
             f"cannot write the series {target}: {error.strerror}; the result of the job is kept, "
             f"write them with: hostbench report {document.job.id} --format openmetrics "
             f"--output {target}"
         ) from None
+
+
+def write_verification(found: Verification, target: Path) -> None:
+    """Write the series of a verification, likewise. Raise ResourceError."""
+    try:
+        _write_text(verification_series(found), target)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write the series {target}: {error.strerror}; the verification is kept"
+        ) from None
+
+
+def _write_text(text: str, target: Path) -> None:
+    write_whole(Path(os.path.realpath(target)), text.encode(), mode=MODE)

@@ -29,7 +29,7 @@ EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {
     ErrorEvent: frozenset({1, 2, 3, 5}),
 }
 # The job's exit code for each exit code of a program.
-JOB_EXIT = {2: ExitCode.USAGE, 3: ExitCode.RESOURCE, 5: ExitCode.INVALID}
+JOB_EXIT = {2: ExitCode.USAGE, 3: ExitCode.RESOURCE, 5: ExitCode.CORRUPT}
 
 
 class EventStream:
@@ -126,6 +126,7 @@ class EventStream:
                 self.last.code,
                 self.last.message,
                 JOB_EXIT.get(exit_code, ExitCode.CASE_FAILED),
+                self.last.wrong,
             )
 
     def _malformed(self, what: str) -> TrialFailed:

@@ -281,6 +281,9 @@ def job_exit_code(document: ResultDocument) -> ExitCode:
         for trial in case.trials
         if trial.failure is not None
     }
+    if ExitCode.CORRUPT in failures:
+        return ExitCode.CORRUPT
+    # Earlier versions had this code for a wrong result, too.
     if Verdict.INVALID in verdicts or ExitCode.INVALID in failures:
         return ExitCode.INVALID
     if Verdict.FAILED in verdicts:

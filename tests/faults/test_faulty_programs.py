@@ -62,7 +62,7 @@ def test_a_broken_protocol_is_a_failed_trial(
 
 
 @pytest.mark.parametrize(
-    ("script", "exit_code"), [("wrong", ExitCode.INVALID), ("no_memory", ExitCode.RESOURCE)]
+    ("script", "exit_code"), [("wrong", ExitCode.CORRUPT), ("no_memory", ExitCode.RESOURCE)]
 )
 def test_the_programs_own_error_decides_the_exit_code(
     tmp_path: Path, script: str, exit_code: ExitCode

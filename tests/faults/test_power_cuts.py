@@ -31,7 +31,7 @@ def recorded(command: Command, trace: Path) -> list[Call]:
     failed = end_of(command.start(*RUN, prefix=strace))
     if "ptrace" in failed.errors.lower():
         pytest.skip(f"strace may not trace here: {failed.errors}")
-    assert failed.code == ExitCode.INVALID, failed.errors
+    assert failed.code == ExitCode.CORRUPT, failed.errors
     command.environment["SCRIPT"] = ""
     resumed = end_of(command.start("run", "--resume", "latest", prefix=strace))
     assert resumed.code == ExitCode.OK, resumed.errors

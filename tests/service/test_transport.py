@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hostbench.base.errors import BusyError, ResourceError
+from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.model.events import (
     ControlPlaneEvent,
@@ -173,7 +174,7 @@ def test_a_failure_has_the_program_s_own_words(
     carried = Carried(scripted, interrupt)
     with behaving(scripted, "wrong"), pytest.raises(TrialFailed) as caught:
         carried.run(trial(workload="fma", params={"threads": 1}))
-    assert caught.value.code == "wrong_result" and caught.value.exit_code == 5
+    assert caught.value.code == "wrong_result" and caught.value.exit_code == ExitCode.CORRUPT
     assert caught.value.message == "lane 3 is 1.5, not 1.25"
     assert [one.event for one in carried.events] == ["start", "error", "control_plane"]
 

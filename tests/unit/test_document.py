@@ -150,6 +150,7 @@ SKIPPED_CASE = (skipped_trial(skipped()), case_record(StopReason.SKIPPED, Verdic
                 ExitCode.USAGE,
                 ExitCode.RESOURCE,
                 ExitCode.INVALID,
+                ExitCode.CORRUPT,
             )
         ),
     ],

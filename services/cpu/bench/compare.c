@@ -409,6 +409,7 @@ static const char *const dtypes[] = {"int8", "int16", "int32", "int64", "fp32", 
 static const struct param params[] = {
     PARAM_DTYPE(dtypes, "int32"),
     PARAM_ISA(isas, "Scalar integers use the general-purpose registers."),
+    PARAM_SEED,
     {.name = NULL},
 };
 

@@ -102,6 +102,7 @@ static const struct param params[] = {
     PARAM_DTYPE(dtypes, "int8"),
     PARAM_ISA(dot_isas, "avx2: AVX-VNNI. mmla: the matrix instructions of I8MM and BF16. fp16 adds "
                         "to fp16 (except amx), bf16 to fp32, integers to int32."),
+    PARAM_SEED,
     {.name = NULL},
 };
 

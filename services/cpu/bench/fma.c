@@ -56,6 +56,7 @@ const struct kernel fma_kernels[] = {
 static const struct param params[] = {
     PARAM_DTYPE(float_dtypes, "fp64"),
     PARAM_ISA(isas, "sse2 stands for 128 bits in the FMA3 encoding."),
+    PARAM_SEED,
     {.name = NULL},
 };
 

@@ -151,6 +151,7 @@ static const struct param params[] = {
      .resolved_once = true,
      .help = "Fused multiply-adds to additions; best: the one that a short try finds to do the "
              "most operations."},
+    PARAM_SEED,
     {.name = NULL},
 };
 

@@ -80,6 +80,7 @@ static const struct kernel kernels[] = {
 static const struct param params[] = {
     PARAM_DTYPE(integer_dtypes, "int32"),
     PARAM_ISA(isas, "Scalar integers use the general-purpose registers."),
+    PARAM_SEED,
     {.name = NULL},
 };
 

@@ -132,6 +132,7 @@ static const struct param params[] = {
     PARAM_DTYPE(integer_dtypes, "int32"),
     PARAM_ISA(isas, "int8 has no multiplication on x86: several instructions stand for one. Scalar "
                     "8 and 16 bits are multiplied in 32-bit registers."),
+    PARAM_SEED,
     {.name = NULL},
 };
 

@@ -201,6 +201,7 @@ static const struct param params[] = {
     PARAM_ISA(isas,
               "int8 has no multiplication on x86: several instructions stand for one. Scalar "
               "8 and 16 bits are computed in 32-bit registers. Arm has one instruction for both."),
+    PARAM_SEED,
     {.name = NULL},
 };
 

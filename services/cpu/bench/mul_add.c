@@ -129,6 +129,7 @@ static const struct kernel kernels[] = {
 static const struct param params[] = {
     PARAM_DTYPE(float_dtypes, "fp64"),
     PARAM_ISA(isas, ""),
+    PARAM_SEED,
     {.name = NULL},
 };
 

@@ -121,6 +121,7 @@ static const struct kernel kernels[] = {
 static const struct param params[] = {
     PARAM_DTYPE(integer_dtypes, "int64"),
     PARAM_ISA(isas, "Scalar: POPCNT of general-purpose registers."),
+    PARAM_SEED,
     {.name = NULL},
 };
 

@@ -1,11 +1,15 @@
 #include "vector_kernel.h"
 
 #include "cpu_features.h"
+#include "flip.h"
 #include "lanes.h"
 #include "loops.h"
 #include "monotonic.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +20,7 @@ enum {
     MIX_REPEATS = 20,
     MIX_INSTRUCTIONS = 1 << 18,
     LARGEST_CONSTANT = 16, /* what a lane may be above its expected values in between */
+    CHECKSUM_ITERATIONS = 1000,
 };
 
 /* About equal mixes: always the first, so that all trials of a case choose the same. */
@@ -30,8 +35,12 @@ struct kernel_state {
     _Alignas(REGISTER_BYTES) unsigned char constants[CONSTANTS * TILE_BYTES];
     const struct kernel *kernel;
     uint64_t rearm_iterations;
+    uint64_t begin;    /* the first lane is one more, the next two more and so on */
     uint64_t pass_max; /* iterations after which a lane might no longer be exact */
 };
+
+/* Of the first thread that has one; 0: none yet. */
+static _Atomic uint64_t checksum_of_all;
 
 /* ---- which kernel --------------------------------------------------------------------------- */
 
@@ -105,23 +114,47 @@ static uint64_t instructions_of(const struct kernel *kernel)
     return (uint64_t)kernel->recipe->steps * kernel->recipe->rounds * kernel->accumulators;
 }
 
-static uint64_t pass_max(const struct kernel *kernel)
+/* What all lanes may grow by and stay exact; 0: they wrap. */
+static uint64_t room_of(const struct kernel *kernel)
 {
     const struct recipe *recipe = kernel->recipe;
     uint64_t below = lane_of(kernel)->exact_below / (recipe->growth ? recipe->growth : 1);
-    if (!below)
-        return UINT64_MAX;
-    return (below - lanes_of(kernel) - LARGEST_CONSTANT) / (recipe->addend * recipe->rounds);
+    return below ? below - lanes_of(kernel) - LARGEST_CONSTANT : 0;
 }
 
-static void state_init(struct kernel_state *state, const struct kernel *kernel)
+static uint64_t pass_max(const struct kernel *kernel, uint64_t begin)
+{
+    const struct recipe *recipe = kernel->recipe;
+    uint64_t room = room_of(kernel);
+    return room ? (room - begin) / (recipe->addend * recipe->rounds) : UINT64_MAX;
+}
+
+/* Every bit of a seed reaches every bit of what is made of it (the finaliser of MurmurHash3). */
+static uint64_t mixed(uint64_t bits)
+{
+    bits = (bits ^ bits >> 33) * 0xff51afd7ed558ccdu;
+    bits = (bits ^ bits >> 33) * 0xc4ceb9fe1a85ec53u;
+    return bits ^ bits >> 33;
+}
+
+/* Floating-point lanes keep half of their room to grow, and begin at 0 where a pass needs it all. */
+static uint64_t begin_of(const struct kernel *kernel, uint64_t seed)
+{
+    uint64_t room = room_of(kernel), begin = mixed(seed + 1);
+    if (room)
+        begin %= room / 2 + 1;
+    return pass_max(kernel, begin) ? begin : 0;
+}
+
+static void state_init(struct kernel_state *state, const struct kernel *kernel, uint64_t begin)
 {
     const struct lane_type *operand = operand_of(kernel);
     unsigned bytes =
         kernel->register_bytes > REGISTER_BYTES ? kernel->register_bytes : REGISTER_BYTES;
     state->kernel = kernel;
     state->rearm_iterations = 1 + REARM_INSTRUCTIONS / instructions_of(kernel);
-    state->pass_max = pass_max(kernel);
+    state->begin = begin;
+    state->pass_max = pass_max(kernel, begin);
     for (unsigned i = 0; i < CONSTANTS; i++)
         for (unsigned lane = 0; lane < bytes / operand->bytes; lane++)
             operand->put(state->constants + (size_t)i * bytes, lane,
@@ -147,19 +180,22 @@ static struct affine repeated(const struct recipe *recipe, uint64_t iterations)
     return made;
 }
 
-/* Distinct values 1, 2, 3, …, so that two accumulators cannot be mistaken for one another, and what
+/* Distinct values in a row, so that two accumulators cannot be mistaken for one another, and what
  * `iterations` make of them. */
-static void fill_accumulators(const struct kernel *kernel, void *accumulators, uint64_t iterations)
+static void fill_accumulators(const struct kernel_state *state, void *accumulators,
+                              uint64_t iterations)
 {
+    const struct kernel *kernel = state->kernel;
+    const uint64_t begin = state->begin;
     const struct lane_type *lane = lane_of(kernel);
     unsigned lanes = lanes_of(kernel);
     struct affine made = repeated(kernel->recipe, iterations);
-    lane->sequence(accumulators, lanes, made.multiplier, made.addend);
+    lane->sequence(accumulators, lanes, made.multiplier, made.multiplier * begin + made.addend);
     if (kernel->recipe->second_half) {
         unsigned half = lanes / 2;
         made = repeated(kernel->recipe->second_half, iterations);
         lane->sequence((unsigned char *)accumulators + (size_t)half * lane->bytes, lanes - half,
-                       made.multiplier, made.multiplier * half + made.addend);
+                       made.multiplier, made.multiplier * (begin + half) + made.addend);
     }
 }
 
@@ -170,9 +206,9 @@ static double quick_rate(struct kernel_state *state, const struct kernel *kernel
 {
     uint64_t iterations = 1 + MIX_INSTRUCTIONS / instructions_of(kernel);
     double shortest_s = INFINITY;
-    state_init(state, kernel);
+    state_init(state, kernel, 0);
     for (int i = 0; i < MIX_REPEATS; i++) {
-        fill_accumulators(kernel, state->accumulators, 0);
+        fill_accumulators(state, state->accumulators, 0);
         double start_s = now_s();
         kernel->loop(iterations, state->accumulators, state->constants);
         shortest_s = fmin(shortest_s, now_s() - start_s);
@@ -230,47 +266,101 @@ const char *kernel_unconfirmed(const struct run *run)
 #endif
 }
 
+static size_t used_bytes(const struct kernel *kernel)
+{
+    return (size_t)kernel->accumulators * register_bytes(kernel);
+}
+
+static void run_pass(struct kernel_state *state, const struct thread *thread, uint64_t iterations)
+{
+    fill_accumulators(state, state->accumulators, 0);
+    state->kernel->loop(iterations, state->accumulators, state->constants);
+    flip_a_bit(state->accumulators, lane_of(state->kernel)->bytes, thread->cpu);
+}
+
+/* What the accumulators of one pass come to (FNV-1a). All CPUs must get the same: it needs nothing
+ * that the CPU itself has worked out to compare with. */
+static int take_checksum(struct kernel_state *state, const struct thread *thread)
+{
+    uint64_t sum = 0xcbf29ce484222325u, first = 0;
+    char text[20];
+    run_pass(state, thread,
+             state->pass_max < CHECKSUM_ITERATIONS ? state->pass_max : CHECKSUM_ITERATIONS);
+    for (size_t i = 0; i < used_bytes(state->kernel); i++)
+        sum = (sum ^ state->accumulators[i]) * 0x100000001b3u;
+    snprintf(text, sizeof text, "%016" PRIx64, sum);
+    if (thread->index == 0)
+        run_fact(thread->run, "checksum", text);
+    if (atomic_compare_exchange_strong(&checksum_of_all, &first, sum) || first == sum)
+        return EXIT_OK;
+    run_wrong(thread, first, sum, "checksum of the accumulators");
+    run_reason(thread->run,
+               "%s %s: the checksum on CPU %d is %s, on another CPU %016" PRIx64
+               ": one of them computes wrongly",
+               state->kernel->dtype, state->kernel->isa, thread->cpu, text, first);
+    return EXIT_WRONG;
+}
+
 int kernel_setup(struct thread *thread)
 {
-    const struct kernel *kernel = kernel_find(thread->run);
+    struct run *run = thread->run;
+    const struct kernel *kernel = kernel_find(run);
+    bool seeded = run_param_set(run, "seed");
     struct kernel_state *state = aligned_alloc(REGISTER_BYTES, sizeof *state);
     if (!state) {
-        run_reason(thread->run, "no memory for the registers of thread %u: use fewer threads",
+        run_reason(run, "no memory for the registers of thread %u: use fewer threads",
                    thread->index);
         return EXIT_RESOURCE;
     }
     thread->state = state;
-    state_init(state, kernel);
+    state_init(state, kernel, seeded ? begin_of(kernel, run_count(run, "seed")) : 0);
     if (thread->index == 0)
-        run_set_unit(thread->run, operations_of(kernel), UINT64_MAX / operations_of(kernel));
-    return EXIT_OK;
+        run_set_unit(run, operations_of(kernel), UINT64_MAX / operations_of(kernel));
+    int failure = seeded ? take_checksum(state, thread) : EXIT_OK;
+    if (failure)
+        free(state);
+    return failure;
 }
 
-/* Whether so many iterations leave the accumulators as they must. */
-static bool pass_is_right(struct kernel_state *state, uint64_t iterations)
+static uint64_t lane_bits(const void *lanes, unsigned lane, unsigned bytes)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, (const unsigned char *)lanes + (size_t)lane * bytes, bytes);
+    return bits;
+}
+
+/* Names the first wrong lane. */
+static int refuse_pass(const struct kernel_state *state, const struct thread *thread,
+                       const void *expected, uint64_t iterations)
 {
     const struct kernel *kernel = state->kernel;
-    _Alignas(REGISTER_BYTES) unsigned char expected[sizeof state->accumulators];
-    fill_accumulators(kernel, state->accumulators, 0);
-    kernel->loop(iterations, state->accumulators, state->constants);
-    fill_accumulators(kernel, expected, iterations);
-    size_t used = (size_t)kernel->accumulators * register_bytes(kernel);
-    return !memcmp(state->accumulators, expected, used);
+    unsigned bytes = lane_of(kernel)->bytes, lane = 0;
+    while (lane_bits(expected, lane, bytes) == lane_bits(state->accumulators, lane, bytes))
+        lane++;
+    uint64_t right = lane_bits(expected, lane, bytes);
+    uint64_t value = lane_bits(state->accumulators, lane, bytes);
+    unsigned in_register = register_bytes(kernel) / bytes;
+    run_wrong(thread, right, value, "lane %u of accumulator %u", lane % in_register,
+              lane / in_register);
+    run_reason(thread->run,
+               "%s %s: the accumulators are wrong after %" PRIu64 " iterations on CPU %d: lane %u "
+               "of accumulator %u is 0x%" PRIx64 " in place of 0x%" PRIx64
+               ": this CPU or this build computes wrongly, trust no figure of it",
+               kernel->dtype, kernel->isa, iterations, thread->cpu, lane % in_register,
+               lane / in_register, value, right);
+    return EXIT_WRONG;
 }
 
 int kernel_step(struct thread *thread, uint64_t batch)
 {
     struct kernel_state *state = thread->state;
-    const struct kernel *kernel = state->kernel;
+    _Alignas(REGISTER_BYTES) unsigned char expected[sizeof state->accumulators];
     for (uint64_t left = batch; left > 0;) {
         uint64_t iterations = left < state->pass_max ? left : state->pass_max;
-        if (!pass_is_right(state, iterations)) {
-            run_reason(thread->run,
-                       "%s %s: the accumulators are wrong after %llu iterations on CPU %d: this "
-                       "CPU or this build computes wrongly, trust no figure of it",
-                       kernel->dtype, kernel->isa, (unsigned long long)iterations, thread->cpu);
-            return EXIT_WRONG;
-        }
+        run_pass(state, thread, iterations);
+        fill_accumulators(state, expected, iterations);
+        if (memcmp(state->accumulators, expected, used_bytes(state->kernel)))
+            return refuse_pass(state, thread, expected, iterations);
         left -= iterations;
     }
     return EXIT_OK;

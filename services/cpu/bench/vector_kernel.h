@@ -127,6 +127,15 @@ extern const char *const integer_dtypes[];
      .resolved_once = true,                                                                        \
      .help = "Instruction set and width; best: the widest this CPU has. " text}
 
+#define PARAM_SEED                                                                                 \
+    {.name = "seed",                                                                               \
+     .type = PARAM_COUNT,                                                                          \
+     .min = 0,                                                                                     \
+     .max = 1e15,                                                                                  \
+     .roles = ROLE_HOW,                                                                            \
+     .help = "Where the numbers in the lanes begin; the fact `checksum` says what a pass makes "   \
+             "of them, which is the same on every CPU. Default: small numbers, no checksum."}
+
 #define OPERATION_RATE(what)                                                                       \
     {.name = "operations_per_second",                                                              \
      .unit = "operation/s",                                                                        \

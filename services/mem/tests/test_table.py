@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from services.mem.tests.program import LIBRARY, NAIVE, STREAM, TIMES, table
+from services.mem.tests.program import CHECKS, LIBRARY, NAIVE, STREAM, TIMES, table
 from tests.benchmark import MIB
 from tests.machine_code import ROOT
 
-WORKLOADS = (*STREAM, *TIMES, *LIBRARY, *NAIVE)
+WORKLOADS = (*STREAM, *TIMES, *LIBRARY, *NAIVE, *CHECKS)
 COMMON = {
     *("threads", "cpus", "duration_s", "work", "warmup_s", "slice_s", "sample_interval_s"),
     "lifeline_fd",
@@ -25,6 +25,7 @@ OWN = {
     "read_write": BLOCKS,
     "memset_write": BLOCKS,
     **{name: BLOCKS | {"clock", "lock"} for name in NAIVE},
+    "patterns": {"seed"},
 }
 PLAIN_AND_NT = ["best", "plain", "nt"]
 CHOICES = {

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import time
 from itertools import product
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from services.mem.tests.loops import Traffic, innermost_loops
-from services.mem.tests.program import NAME, PROGRAM, STREAM, call, threads_of
+from services.mem.tests.program import NAME, PROGRAM, STREAM, call, running, threads_of
 from services.mem.tests.test_disassembly import accesses, vector_loops
 from tests.benchmark import MIB, OK, UNSUPPORTED, WRONG, objects_of, refused
 from tests.machine_code import NOP, ROOT, Instruction, functions, without
@@ -232,7 +233,9 @@ def test_the_wrong_library_does_no_harm_to_our_own_kernels(shim: dict[str, str])
     assert call("copy", "--store=plain", *BRIEF, env=environment).returncode == OK
 
 
-@pytest.mark.parametrize("workload", ["read", "copy", "triad", "pointer_chase", "naive_copy"])
+@pytest.mark.parametrize(
+    "workload", ["read", "copy", "triad", "pointer_chase", "naive_copy", "patterns"]
+)
 def test_memory_that_changes_by_itself_is_no_figure(workload: str) -> None:
     """As a failing module does: single bits, in the middle of the arrays."""
     with subprocess.Popen(
@@ -250,16 +253,31 @@ def test_memory_that_changes_by_itself_is_no_figure(workload: str) -> None:
     assert '"end"' not in output
 
 
-def flip_bits(pid: int, least: int) -> None:
-    """One in every MiB of the mapping that holds the arrays."""
+@pytest.mark.parametrize("seed", range(5))
+def test_a_changed_word_is_named_with_its_address_and_bits(seed: int) -> None:
+    """In each pattern; in whatever the CPU of the other thread has written, too."""
+    with running("patterns", f"--size-bytes={48 * MIB}", f"--seed={seed}") as (process, _):
+        process.send_signal(signal.SIGSTOP)
+        changed = flip_bits(process.pid, 48 * MIB)
+        process.send_signal(signal.SIGCONT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == WRONG
+    wrong = json.loads(output.splitlines()[-1])["wrong"]
+    assert int(wrong["expected"], 16) ^ int(wrong["value"], 16) == 4
+    assert int(wrong["place"].removeprefix("address ").split(",")[0], 16) in changed
+
+
+def flip_bits(pid: int, least: int) -> range:
+    """One in every MiB of the mapping that holds the arrays. Returns their addresses."""
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         first, end = (int(word, 16) for word in line.split()[0].split("-"))
         if line.split()[1] == "rw-p" and least <= end - first < 2 * least:
             with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
-                for at in range(first + MIB // 2 + 8, end - MIB, MIB):
+                changed = range(first + MIB // 2 + 8, end - MIB, MIB)
+                for at in changed:
                     memory.seek(at)
                     byte = memory.read(1)[0]
                     memory.seek(at)
                     memory.write(bytes([byte ^ 4]))
-            return
+            return changed
     raise AssertionError("no mapping is as large as the arrays")

@@ -1,0 +1,102 @@
+"""What `hostbench verify` checked on a host, and what it found."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hostbench.model.body import BodyModel
+from hostbench.model.events import Count, ParamValue, Seconds, WrongValue
+
+# Without an error in N independent checks, the rate of errors is at most 3/N with 95 % confidence
+# (Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983).
+RULE_OF_THREE = 3
+
+
+class Exposure(BodyModel):
+    """What was checked of a subsystem.
+
+    - `unit`: what is counted, `operation` or `byte`.
+    - `checks`: those whose results were compared, bit by bit. Those of a trial that found an error
+      are unknown and do not count.
+    - `checks_of_cpu`: the part of each CPU. Empty: the subsystem is no part of the CPUs.
+    - `errors`: trials that found an error.
+    """
+
+    subsystem: str
+    unit: str
+    trials: Count = 0
+    checks: Count = 0
+    checks_of_cpu: dict[str, int] = Field(default_factory=dict)
+    errors: Count = 0
+
+    @property
+    def rate_most(self) -> float | None:
+        """The highest rate of errors that fits, with 95 % confidence; None: there were errors, or
+        nothing was checked."""
+        return None if self.errors or not self.checks else RULE_OF_THREE / self.checks
+
+
+class Retest(BodyModel):
+    """How often the trial that found an error found one again on these CPUs, with the same seed."""
+
+    cpus: str
+    wrong: Count
+    trials: Count
+
+
+class Finding(BodyModel):
+    """A wrong result.
+
+    - `cpus`: those of the trial; `wrong` names the one CPU, if the program could.
+    - `retests`: on the CPU that is named, and on another one.
+    - `command`: runs the trial again.
+    """
+
+    time_unix_s: float
+    workload: str
+    params: dict[str, ParamValue]
+    seed: Count
+    cpus: str
+    wrong: WrongValue | None
+    message: str
+    command: str
+    retests: tuple[Retest, ...] = ()
+
+
+class Verification(BodyModel):
+    """A verification, with the earlier parts that it resumes.
+
+    - `seeds`: every seed that was used.
+    - `not_run`: workloads that could not run here, with the reason.
+    - `failed`: workloads that failed without a wrong result, with the reason.
+    - `hardware_errors`: by where the kernel counts them, those that came meanwhile. Empty: it
+      counts none here.
+    - `clock_hertz`: the lowest and highest clock of a CPU trial. `celsius_most`: None without a
+      sensor.
+    - `ended`: `time`, `errors` (so many that more say nothing new), or the signal; `runs` until
+      then.
+    """
+
+    document: Literal[1] = Field(default=1, alias="schema")
+    id: str
+    hostname: str
+    machine: str | None
+    cpu: str | None
+    cpus: tuple[Count, ...]
+    began_unix_s: float
+    elapsed_s: Seconds = 0.0
+    parts: Annotated[int, Field(ge=1)] = 1
+    seeds: tuple[Count, ...] = ()
+    exposures: tuple[Exposure, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    not_run: dict[str, str] = Field(default_factory=dict)
+    failed: dict[str, str] = Field(default_factory=dict)
+    hardware_errors: dict[str, int] = Field(default_factory=dict)
+    clock_hertz: tuple[float, float] | None = None
+    celsius_most: float | None = None
+    ended: str = "runs"
+
+    @property
+    def is_corrupt(self) -> bool:
+        """Whether this machine computed wrong."""
+        return bool(self.findings)

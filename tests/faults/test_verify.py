@@ -1,0 +1,197 @@
+"""hostbench verify over real programs, and over one that computes wrong (the build `flips`)."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.verify import exposure_sentence
+from hostbench.host.hardware_errors import error_counts, hottest_celsius
+from hostbench.model.verification import Exposure
+from services.gpu.tests import cuda_stub
+from tests.faults.command import CHECKOUT, PROGRAMS, Command, Ended, end_of
+from tests.patience import wait_until
+
+CPUS = sorted(os.sched_getaffinity(0))
+LANE, BIT = 5, 3
+BRIEF = ("--memory", "1")
+
+
+@pytest.fixture(scope="module")
+def flips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs of which cpu-bench computes wrong where the environment says."""
+    folder = tmp_path_factory.mktemp("flips")
+    made = subprocess.run(
+        ["make", "-s", "build/flips/cpu-bench"], cwd=CHECKOUT, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    shutil.copy(CHECKOUT / "build" / "flips" / "cpu-bench", folder)
+    shutil.copy(PROGRAMS / "mem-bench", folder)
+    return folder
+
+
+def stored(command: Command) -> Any:
+    (file,) = (command.results / "verify").glob("*.json")
+    return json.loads(file.read_text())
+
+
+def exposures(document: Any) -> dict[str, Any]:
+    return {one["subsystem"]: one for one in document["exposures"]}
+
+
+def test_a_cpu_that_computes_wrong_is_named(tmp_path: Path, flips: Path) -> None:
+    bad = CPUS[-1]
+    command = Command(tmp_path, flips, HOSTBENCH_FLIP=f"{bad}:{LANE}:{BIT}:5")
+    ended = command.run("verify", "--subsystem=cpu", "--for=2s", "--seed=11", "--json")
+    assert ended.code == ExitCode.CORRUPT, ended.errors
+    assert ended.document == stored(command)
+    assert exposures(ended.document)["cpu"]["errors"] == len(ended.document["findings"]) >= 1
+    finding = ended.document["findings"][0]
+    assert finding["seed"] == 11 and finding["wrong"]["cpu"] == bad
+    assert "of accumulator" in finding["wrong"]["place"]
+    wrong = finding["wrong"]
+    assert int(wrong["expected"], 16) ^ int(wrong["value"], 16) == 1 << BIT
+    suspect, *others = finding["retests"]
+    assert suspect == {"cpus": str(bad), "wrong": 5, "trials": 5}
+    assert all(one["wrong"] == 0 and one["cpus"] != str(bad) for one in others)
+    assert len(others) == (len(CPUS) > 1)
+    again = subprocess.run(
+        shlex.split(finding["command"]), capture_output=True, text=True, env=command.environment
+    )
+    assert again.returncode == 5
+    assert json.loads(again.stdout.splitlines()[-1])["wrong"]["cpu"] == bad
+
+
+def test_the_release_build_has_no_such_switch(tmp_path: Path) -> None:
+    command = Command(tmp_path, HOSTBENCH_FLIP=f"{CPUS[-1]}:{LANE}:{BIT}:1")
+    ended = command.run("verify", "--subsystem=cpu", "--for=1s", "--json")
+    assert ended.code == ExitCode.OK and ended.document["findings"] == []
+
+
+def test_a_sound_host_has_an_exposure_and_is_resumed(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    series = tmp_path / "verify.prom"
+    subsystems = ("--subsystem=cpu", "--subsystem=mem")
+    first = command.run("verify", "--for=4s", *BRIEF, *subsystems, f"--openmetrics={series}")
+    assert first.code == ExitCode.OK, first.errors
+    lines = series.read_text().splitlines()
+    errors = [line for line in lines if line.startswith("hostbench_verify_errors{")]
+    assert len(errors) == 2 and all(line.endswith("} 0.0") for line in errors)
+    for subsystem, unit in (("cpu", "operation"), ("mem", "byte")):
+        line = next(one for one in first.output.splitlines() if one.startswith(f"{subsystem}: "))
+        assert "0 errors in" in line and f"errors per {unit} at 95 %" in line
+    assert "passed" not in first.output
+    before = stored(command)
+    assert before["ended"] == "time"
+    assert sorted(map(int, exposures(before)["cpu"]["checks_of_cpu"])) == CPUS
+    second = command.run("verify", "--resume=latest", "--for=1s", *BRIEF, "--subsystem=cpu")
+    assert second.code == ExitCode.OK, second.errors
+    after = stored(command)
+    assert after["id"] == before["id"] and after["parts"] == 2
+    assert exposures(after)["cpu"]["checks"] > exposures(before)["cpu"]["checks"]
+    assert exposures(after)["mem"] == exposures(before)["mem"]
+
+
+def test_a_gpu_is_verified_too(tmp_path: Path) -> None:
+    """One that a library emulates: no host of the tests has one."""
+    command = Command(tmp_path, PROGRAMS, **cuda_stub.environment())
+    ended = command.run("verify", "--subsystem=gpu", "--for=1s", "--json")
+    assert ended.code == ExitCode.OK, ended.errors
+    (exposure,) = ended.document["exposures"]
+    assert exposure["subsystem"] == "gpu" and exposure["checks"] > 0
+    assert exposure["checks_of_cpu"] == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_keeps_what_was_checked(tmp_path: Path, number: signal.Signals) -> None:
+    command = Command(tmp_path)
+    process = command.start("verify", "--for=10m", "--subsystem=cpu")
+
+    def trials() -> int:
+        return sum("--seed=" in text for text in seen_arguments(command))
+
+    wait_until(trials, lambda: "no trial began")
+    first = command.program_pids()
+    wait_until(lambda: set(command.program_pids()) - set(first), lambda: "no second trial began")
+    process.send_signal(number)
+    ended = end_of(process)
+    assert ended.code == 128 + number
+    assert f"ended by {number.name}" in ended.output and "0 errors in" in ended.output
+    assert exposures(stored(command))["cpu"]["checks"] > 0
+    assert command.is_gone_soon()
+
+
+def seen_arguments(command: Command) -> list[str]:
+    found = []
+    for pid in command.program_pids():
+        try:
+            found.append(Path(f"/proc/{pid}/cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--for=0"], ["--for", "0", "90s, 10m, 8h or 2d"]),
+        (["--for=31d"], ["31d", "30 days"]),
+        (["--for=ten"], ["ten", "10m"]),
+        (["--memory=91"], ["--memory", "91", "1 to 90"]),
+        (["--seed=-1"], ["--seed", "-1"]),
+        (["--subsystem=disk"], ["disk", "cpu, mem or gpu"]),
+        (["--resume=latest"], ["no verification", "latest", "--resume"]),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    ended: Ended = Command(tmp_path).run("verify", *arguments)
+    assert ended.code == ExitCode.USAGE
+    assert len(ended.errors.splitlines()) == 1
+    assert all(word in ended.errors for word in words), ended.errors
+
+
+def test_a_verification_of_another_machine_is_not_resumed(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    assert command.run("verify", "--subsystem=cpu", "--for=0.5s").code == ExitCode.OK
+    (file,) = (command.results / "verify").glob("*.json")
+    file.write_text(json.dumps(stored(command) | {"machine": "of another host"}))
+    ended = command.run("verify", "--resume=latest", "--for=1s")
+    assert ended.code == ExitCode.USAGE and "another machine" in ended.errors
+
+
+def test_the_rule_of_three() -> None:
+    one = Exposure(subsystem="cpu", unit="operation", checks=3 * 10**12, checks_of_cpu={"0": 1})
+    assert exposure_sentence(one, 1) == (
+        "cpu: 0 errors in 3e+12 operations on 1 CPU: at most 1.0e-12 errors per operation at 95 %"
+    )
+    assert one.model_copy(update={"errors": 1}).rate_most is None
+
+
+def test_counts_of_the_kernel(tmp_path: Path) -> None:
+    sys, proc = tmp_path / "sys", tmp_path / "proc"
+    controller = sys / "devices" / "system" / "edac" / "mc" / "mc0"
+    sensor = sys / "class" / "hwmon" / "hwmon3"
+    for folder in (controller, sensor, proc):
+        folder.mkdir(parents=True)
+    assert error_counts(proc, sys) == {} and hottest_celsius(sys) is None
+    (controller / "ce_count").write_text("4\n")
+    (controller / "ue_count").write_text("0\n")
+    (proc / "interrupts").write_text(
+        "            CPU0       CPU1\n MCE:          1          2   Machine check exceptions\n"
+        " MCP:         70         70   Machine check polls\n"
+    )
+    (sensor / "name").write_text("k10temp\n")
+    (sensor / "temp1_input").write_text("61500\n")
+    assert error_counts(proc, sys) == {
+        "/sys/devices/system/edac/mc/mc0/ce_count": 4,
+        "/sys/devices/system/edac/mc/mc0/ue_count": 0,
+        "/proc/interrupts MCE": 3,
+    }
+    assert hottest_celsius(sys) == 61.5
