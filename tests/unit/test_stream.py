@@ -33,7 +33,8 @@ CACHE_MODE = param(
         "direct+sync": "buffered+sync",
     },
 )
-ERROR = {"event": "error", "code": "resource", "message": "no memory; free some"}
+WRONG = {"cpu": 1, "place": "lane 3", "expected": "0x13", "value": "0x1"}
+ERROR = {"event": "error", "code": "resource", "message": "no memory; free some", "wrong": WRONG}
 WARNING = {"event": "warning", "code": "odd", "message": "odd"}
 
 
@@ -243,6 +244,7 @@ def test_an_error_event_is_the_programs_own_word(exit_code: int, job: ExitCode) 
     failure = refused_end(START, ERROR, exit_code=exit_code)
     assert (failure.code, failure.message) == ("resource", "no memory; free some")
     assert failure.exit_code is job
+    assert failure.wrong is not None and failure.wrong.bits == (1, 4)
 
 
 def test_what_is_written_is_what_is_read() -> None:
