@@ -97,6 +97,7 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
         high=interval["high"] if interval else None,
         limit=limit["value"] if limit and limit["value"] else None,
         naive=case.get("naive", False),
+        given={name: case["params"][name] for name in case.get("given", ())},
         verdict=verdict,
         reason=reasons[0]["code"] if reasons else None,
         culprit=condition["culprit"] if condition else None,

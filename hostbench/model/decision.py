@@ -133,6 +133,7 @@ class CaseFigure(StoredModel):
     - `headline`: the figure that tables show, from `low` to `high`; None where its verdict forbids
       its use.
     - `naive`: see CaseResult. `limit`: the theoretical limit.
+    - `given`: the parameters that the suite named: the same case is measured with these.
     - `verdict` None: the job did not finish the case. `reason`: the code of the verdict's first
       reason. `culprit`: who took what was taken from the trials.
     """
@@ -150,6 +151,7 @@ class CaseFigure(StoredModel):
     high: float | None = None
     limit: float | None = None
     naive: bool = False
+    given: dict[str, ParamValue] = Field(default={})
     verdict: Verdict | None = None
     reason: str | None = None
     culprit: str | None = None

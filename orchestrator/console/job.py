@@ -2,12 +2,12 @@
 
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from redis.exceptions import RedisError
 from starlette.responses import RedirectResponse, StreamingResponse
 
@@ -15,7 +15,8 @@ from hostbench.base.units import duration, human, percent
 from hostbench.decisions.index import indexed_figures, indexed_statuses
 from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.decision import CaseFigure, SubsystemStatus
-from hostbench.model.jobs import TERMINAL, JobView, StackState
+from hostbench.model.events import ParamValue
+from hostbench.model.jobs import TERMINAL, JobSpec, JobView, StackState
 from hostbench.model.result import PlannedCase, TrialRecord, Verdict
 from hostbench.plan.words import waiting_sentence
 from hostbench.results.ids import is_job_id
@@ -25,7 +26,7 @@ from orchestrator.api.common import Core, JobId
 from orchestrator.api.events import Watchers
 from orchestrator.api.jobs import cancelled, resumed
 from orchestrator.console.live import Feed, JobState, Sample
-from orchestrator.console.new import command_of, form_of_spec
+from orchestrator.console.new import command_of, curl_of, form_of_spec
 from orchestrator.console.paging import Pages, paged
 from orchestrator.console.shell import View, add_page, rendered
 from orchestrator.console.visitor import ActingForm, LoggedIn, Visitor, ring_of
@@ -38,9 +39,17 @@ router = APIRouter()
 Page = Annotated[int, Query(ge=1, le=10_000)]
 
 
+class Repeat(BaseModel):
+    """How to measure one case again, as a command and as a call."""
+
+    command: str
+    curl: str
+
+
 class CaseRow(BaseModel):
     """A case. `state`: its verdict, or `to do`, `measuring`. `figure`: in words, with its interval
-    where one is known; of a case that is not done, the figure of its last trial."""
+    where one is known; of a case that is not done, the figure of its last trial. `repeat` None: no
+    job can be submitted for a host of this name."""
 
     title: str
     state: str
@@ -48,6 +57,7 @@ class CaseRow(BaseModel):
     figure: str | None = None
     of_limit: float | None = None
     note: str | None = None
+    repeat: Repeat | None = None
 
 
 class LiveView(BaseModel):
@@ -107,7 +117,7 @@ async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1
     statuses: Sequence[SubsystemStatus] = ()
     if not under_way:
         figures, statuses = await run_in_threadpool(_stored, core, job)
-    rows = _figure_rows(figures) if figures else _live_rows(feed.state, job) if feed else []
+    rows = _figure_rows(figures, job) if figures else _live_rows(feed.state, job) if feed else []
     shown, pages = paged(rows, page, ROWS)
     return JobPage(
         title=f"{job.what} on {' and '.join(job.hosts)}",
@@ -213,6 +223,9 @@ def _live_rows(state: JobState, job: JobView) -> list[CaseRow]:
                 figure=human(measured[-1].value, metric.unit) if measured and metric else None,
                 of_limit=measured[-1].efficiency if measured else None,
                 note=case.skip or _note(trials),
+                repeat=_repeat(
+                    case.workload, {name: case.params[name] for name in case.given}, job
+                ),
             )
         )
     return rows
@@ -228,6 +241,14 @@ def _row_state(
     if case.title == measured_now:
         return "measuring"
     return "begun" if state.own_trials(case.case) else "to do"
+
+
+def _repeat(workload: str, given: Mapping[str, ParamValue], job: JobView) -> Repeat | None:
+    try:
+        spec = JobSpec(workload=workload, params=dict(given), hosts=list(job.hosts))
+    except ValidationError:
+        return None
+    return Repeat(command=command_of(spec) or "", curl=curl_of(spec))
 
 
 def _note(trials: Sequence[TrialRecord]) -> str | None:
@@ -250,7 +271,7 @@ def _stored(
         return None, []
 
 
-def _figure_rows(figures: Sequence[CaseFigure]) -> list[CaseRow]:
+def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
     rows = []
     for one in sorted(figures, key=lambda figure: figure.title):
         figure = None if one.headline is None else human(one.headline, one.unit)
@@ -262,7 +283,16 @@ def _figure_rows(figures: Sequence[CaseFigure]) -> list[CaseRow]:
             share = 1 / share if one.direction == "lower" and share else share
         note = one.why_not or (f"{one.culprit} took part of the host" if one.culprit else None)
         state = one.verdict or "unfinished"
-        rows.append(CaseRow(title=one.title, state=state, figure=figure, of_limit=share, note=note))
+        rows.append(
+            CaseRow(
+                title=one.title,
+                state=state,
+                figure=figure,
+                of_limit=share,
+                note=note,
+                repeat=_repeat(one.workload, one.given, job),
+            )
+        )
     return rows
 
 

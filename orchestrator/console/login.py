@@ -8,10 +8,12 @@ from typing import Annotated
 import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
 from redis.exceptions import RedisError
+from starlette.background import BackgroundTask
 from starlette.responses import RedirectResponse
 
 from hostbench.web.keys import digest_of
 from orchestrator.api.common import Core
+from orchestrator.api.suites import suites
 from orchestrator.console.shell import View, rendered
 from orchestrator.console.visitor import (
     LOGIN,
@@ -61,7 +63,10 @@ async def login_page(
         if owner is None or owner.role not in USERS:
             return await _again(request, view, _BAD_LINK, 401)
         view = view.model_copy(update={"name": owner.name})
-    return await _form(request, view)
+    answer = await _form(request, view)
+    # Whoever logs in soon opens the form of a new measurement, which reads all suites once.
+    answer.background = BackgroundTask(suites)
+    return answer
 
 
 _BAD_LINK = (

@@ -78,7 +78,7 @@ class Skip(BaseModel):
 
 
 class Preview(BaseModel):
-    """What a submission would do. `repeat`: the same as a call and as a command."""
+    """What a submission would do. `curl`, `command`: the same as a call and as a command."""
 
     sentence: str
     low_s: float
@@ -349,7 +349,6 @@ def _preview(core: Orchestrator, spec: JobSpec) -> Preview:
     estimate = plan.estimate()
     entries = [_entry(plan, cases) for cases in plan.blocks]
     queued = core.jobs.queued_by_host()
-    body = spec.model_dump_json(exclude_defaults=True)
     return Preview(
         sentence=plan_sentence(plan, ()),
         low_s=estimate.low_s,
@@ -358,7 +357,7 @@ def _preview(core: Orchestrator, spec: JobSpec) -> Preview:
         entries_more=max(0, len(entries) - ENTRIES_SHOWN),
         skips=tuple(_skips(plan, facts)),
         before=max(queued.get(host, 0) for host in accepted.hosts),
-        curl=f"curl --header @secrets/authorization URL/jobs --data {shlex.quote(body)}",
+        curl=curl_of(spec),
         command=command_of(spec) or "",
     )
 
@@ -422,6 +421,12 @@ def command_of(spec: JobSpec) -> str | None:
     ]
     words += [word for name, value in options if value is not None for word in (name, str(value))]
     return shlex.join(["hostbench", "submit", *words])
+
+
+def curl_of(spec: JobSpec) -> str:
+    """Return a submission as a call."""
+    body = spec.model_dump_json(exclude_defaults=True)
+    return f"curl --header @secrets/authorization --json {shlex.quote(body)} URL/jobs"
 
 
 def form_of_spec(spec: JobSpec, hosts: Sequence[str]) -> str | None:

@@ -50,7 +50,8 @@ LONG: dict[str, Any] = {
 class ConsoleStack:
     """Redis, InfluxDB, an orchestrator and a service, all real."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, **environment: str) -> None:
+        """`environment` adds to that of the orchestrator."""
         self.root = root
         self._browsers: list[Browser] = []
         root.mkdir(parents=True, exist_ok=True)
@@ -65,6 +66,7 @@ class ConsoleStack:
             HOSTBENCH_KEYS_FILE=str(self.keys),
             HOSTBENCH_GRAFANA_URL=BOARDS,
             **self.influx.settings,
+            **environment,
         )
         self.service = ServiceProcess(
             root / "service", host=HOST, HOSTBENCH_ORCHESTRATOR_URL=self.orchestrator.url

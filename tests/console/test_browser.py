@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.exhaustive,
 ]
 SERIES, CASE = "series-1", "cpu.fma fp64 avx2 2 threads"
-WIDTHS = (380, 768, 1280)
+WIDTHS = (380, 768, 1440)
 PATIENCE_MS = PATIENCE_S * 1000
 REDUCED = "document.documentElement.scrollWidth"
 
@@ -159,6 +159,10 @@ def test_compare_two_sides_and_reach_a_job_by_its_point(
         expect(meaning).to_contain_text("interval of the ratio leaves out 1")
         page.mouse.move(2, 2)
         expect(meaning).to_be_hidden()
+        # On paper, too.
+        page.emulate_media(media="print")
+        expect(word).to_be_visible()
+        page.emulate_media(media="screen")
         word.focus()
         page.keyboard.press("Enter")
         expect(meaning).to_be_visible()

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,10 @@ def test_names_of_hosts_are_text(console: ConsoleStack) -> None:
     page = bob.page("/ui/hosts")
     assert "<script>alert" not in page and "<img src=x" not in page and ARABIC in page
     assert html.escape(EVIL, quote=False).split("&#")[0][:20] in page
+    # Verdicts and conditions explain themselves here, too, also in the cells of the matrix.
+    cards, _, matrix = page.partition('class="matrix"')
+    assert matrix.count('popovertarget="word-disturbed"') >= 2
+    assert 'popovertarget="word-shared"' in cards and 'id="word-shared"' in page
     # Also where a name stands in an address.
     assert "Show all hosts" in bob.page("/ui/hosts?q=%22%3E%3Cscript%3E")
     (card,) = twin(console, f"/ui/hosts.json?q={ARABIC[:60]}")["hosts"]
@@ -158,6 +163,13 @@ def test_from_the_form_to_the_report_without_scripts(console: ConsoleStack) -> N
     assert twin(console, view["again"].replace("/new?", "/new.json?"))["chosen"] == chosen
     assert view["command"] in text_of(page) and view["command"] in text_of(ended)
     assert row["title"].startswith("cpu.clock 1 thread") and "GHz" in row["figure"]
+    # One case by itself.
+    alone = row["repeat"]["command"]
+    assert alone.startswith("hostbench submit --workload cpu.clock --param threads=1 ")
+    assert all(words in html.unescape(ended) for words in row["repeat"].values())
+    body = shlex.split(row["repeat"]["curl"])[-2]
+    repeated = console.orchestrator.client.post("/jobs", content=body)
+    assert console.orchestrator.wait_for(repeated.json()["id"])["state"] == "succeeded"
     report = bob.get(f"{path}/report")
     assert "<h1>ad-hoc on bench-1</h1>" in report.text
     document = bob.get(f"{path}/result").json()

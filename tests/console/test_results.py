@@ -19,7 +19,7 @@ from hostbench.decisions.index import INDEX, FigureIndex
 from hostbench.decisions.listing import ResultFilter, listed_results
 from hostbench.results.store import DOCUMENT
 from tests.console.real_console import BOARDS, ConsoleStack
-from tests.console.stored_series import store_series
+from tests.console.stored_series import store_baseline, store_series
 from tests.console.test_pages import ARABIC, EVIL, text_of, twin
 from tests.each import each
 
@@ -54,7 +54,9 @@ class Stored:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
-    with ConsoleStack(tmp_path_factory.mktemp("stored")).running() as console:
+    root = tmp_path_factory.mktemp("stored")
+    store_baseline(root / "data", [1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 0.999])
+    with ConsoleStack(root, XDG_DATA_HOME=str(root / "data")).running() as console:
         yield Stored(console)
 
 
@@ -196,6 +198,20 @@ def test_a_history_shows_its_change_and_leads_to_each_job(stored: Stored) -> Non
     assert all(human(point["value"], one["unit"]) in page for point in one["points"])
     assert " style=" not in page
     assert f"hostbench history --stack &#39;{CASE}&#39; --host {HOST}" in page
+
+
+def test_a_history_has_the_band_of_sound_hosts_and_the_words_of_a_page(stored: Stored) -> None:
+    query = f"host={HOST}&case={quote(CASE)}"
+    reference = stored.twin(f"/ui/history.json?{query}")["reference"]
+    assert (reference["hosts"], reference["word"]) == (7, "low")
+    page = stored.bob.page(f"/ui/history?{query}")
+    least = human(reference["expected"], "operation/s")
+    words = f"At least {least} on sound hosts of the model (baseline of 7 hosts)."
+    assert words in text_of(page) and "sound hosts of the model, by the baseline" in page
+    # In both drawings: from the edge up to the end of the axis.
+    bands = re.findall(r'<path d="M([\d.]+) ([\d.]+) [^"]*?z" fill="var\(--band\)"/>', page)
+    assert len(bands) == 2
+    assert "choose it under Figure" in text_of(page) and "--figure" not in text_of(page)
 
 
 def test_all_headline_cases_of_a_host(stored: Stored) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from hostbench.report.html import BLOCKS
 from orchestrator.console.shell import TEMPLATES
 from orchestrator.console.static_files import DIRECTORY
 
@@ -30,7 +31,12 @@ def test_each_package_has_its_licence_and_its_version_in_its_names() -> None:
 
 
 def test_pages_name_no_other_site_and_have_nothing_inline() -> None:
-    for path in [*TEMPLATES.glob("*.j2"), DIRECTORY / "console.css", DIRECTORY / "console.js"]:
+    for path in [
+        *TEMPLATES.glob("*.j2"),
+        BLOCKS,
+        DIRECTORY / "console.css",
+        DIRECTORY / "console.js",
+    ]:
         text = Path(path).read_text()
         assert "//" not in re.sub(r"^\s*//.*$|https?://www\.w3\.org", "", text, flags=re.M), path
         assert not re.search(r"\son[a-z]+=|<style|\sstyle=|hx-on|\|\s*safe\b", text), path
