@@ -1,16 +1,14 @@
 """Real documents of many jobs of a host, whose figures are so much higher or lower."""
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hostbench.decisions.baseline import made_of, measured_job
 from hostbench.decisions.baseline_files import content_of
-from hostbench.decisions.index import INDEX, FigureIndex
 from hostbench.model.result import CaseResult, Figure, ResultDocument
 from hostbench.results.sealed import sealed
-from hostbench.results.store import DOCUMENT, JobDirectory
+from hostbench.results.store import JobDirectory
 from tests.unit.quick_documents import as_measured
 
 CASES = 6
@@ -60,40 +58,6 @@ def store_baseline(data_home: Path, factors: Sequence[float]) -> None:
     folder.mkdir(parents=True)
     baseline = made_of([measured_job(sealed(one)) for one in documents])
     (folder / "model.json").write_bytes(content_of(baseline))
-
-
-def multiply(results: Path, hosts: int, count: int) -> None:
-    """Have the index list this many results, as if each were a copy of the first one in it."""
-    with FigureIndex(results) as index:
-        (first, *_) = index.ids()
-    connection = sqlite3.connect(results / INDEX)
-    with connection:
-        for number in range(count):
-            job = f"20260101T{number:06}Z-quick-{number % 65536:04x}"
-            directory = results / job
-            directory.mkdir()
-            (directory / DOCUMENT).write_text("{}")
-            status = (directory / DOCUMENT).stat()
-            stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
-            host = f"node-{number % hosts:03}"
-            connection.execute(
-                "INSERT INTO jobs SELECT ?, ?, head FROM jobs WHERE job = ?", (job, stamp, first)
-            )
-            connection.execute(
-                'INSERT INTO figures SELECT "case", ?, figure FROM figures WHERE job = ?',
-                (job, first),
-            )
-            connection.execute(
-                "INSERT INTO statuses SELECT ?1, subsystem, ?2, "
-                "json_set(status, '$.host', ?1, '$.job', ?2) FROM statuses WHERE job = ?3",
-                (host, job, first),
-            )
-            connection.execute(
-                "INSERT INTO results SELECT ?, ?, suite, begun - ?, cases, verdicts "
-                "FROM results WHERE job = ?",
-                (job, host, number, first),
-            )
-    connection.close()
 
 
 def _store(results: Path, document: ResultDocument) -> None:

@@ -3,6 +3,7 @@
 import html
 import random
 import re
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,11 @@ import pytest
 
 from grafana.looks import LIVE
 from hostbench.base.units import human
-from hostbench.decisions.index import FigureIndex
+from hostbench.decisions.index import INDEX, FigureIndex
 from hostbench.decisions.listing import ResultFilter, listed_results
+from hostbench.results.store import DOCUMENT
 from tests.console.real_console import BOARDS, ConsoleStack
-from tests.console.stored_series import multiply, store_baseline, store_series
+from tests.console.stored_series import store_baseline, store_series
 from tests.console.test_pages import ARABIC, EVIL, text_of, twin
 from tests.each import each
 
@@ -283,11 +285,40 @@ def test_strangers_see_none_of_it(stored: Stored) -> None:
 # ---- many ----
 
 
+def multiplied(results: Path, hosts: int, count: int) -> None:
+    """Have the index list this many results, as if each were a copy of the first one in it."""
+    with FigureIndex(results) as index:
+        (first, *_) = index.ids()
+    connection = sqlite3.connect(results / INDEX)
+    with connection:
+        for number in range(count):
+            job = f"20260101T{number:06}Z-quick-{number % 65536:04x}"
+            directory = results / job
+            directory.mkdir()
+            (directory / DOCUMENT).write_text("{}")
+            status = (directory / DOCUMENT).stat()
+            stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+            host = f"node-{number % hosts:03}"
+            connection.execute(
+                "INSERT INTO jobs SELECT ?, ?, head FROM jobs WHERE job = ?", (job, stamp, first)
+            )
+            connection.execute(
+                'INSERT INTO figures SELECT "case", ?, figure FROM figures WHERE job = ?',
+                (job, first),
+            )
+            connection.execute(
+                "INSERT INTO results SELECT ?, ?, suite, begun - ?, cases, verdicts "
+                "FROM results WHERE job = ?",
+                (job, host, number, first),
+            )
+    connection.close()
+
+
 def test_twenty_thousand_results_of_five_hundred_hosts(tmp_path: Path) -> None:
     with ConsoleStack(tmp_path).running() as console:
         results = console.orchestrator.results
         store_series(results, "bench-1", [1.0])
-        multiply(results, hosts=500, count=20_000)
+        multiplied(results, hosts=500, count=20_000)
         bob = console.logged_in("bob")
         took: dict[str, list[float]] = {}
         for _ in range(5):
