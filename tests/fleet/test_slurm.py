@@ -549,6 +549,9 @@ def test_the_prolog_lets_no_job_onto_a_node_that_is_not_qualified(
     def submitted(node: str) -> None:
         run("sbatch", "--job-name=user", f"--nodelist={node}", "--output=/dev/null", "--wrap=true")
 
+    def drained_for(words: str) -> Callable[[], bool]:
+        return lambda: words in run("sinfo", "-h", "-N", "-o", "%E")
+
     def states() -> list[str]:
         return run("squeue", "-h", "-t", "all", "--name=user", "-o", "%T").split()
 
@@ -559,7 +562,7 @@ def test_the_prolog_lets_no_job_onto_a_node_that_is_not_qualified(
             NodeState.MEASURED
         }
         submitted("node1")
-        wait_until(lambda: "hostbench: not qualified" in run("sinfo", "-h", "-N", "-o", "%E"))
+        wait_until(drained_for("hostbench: not qualified"))
         (qualified / "node2").write_text(f"{document.host.kernel}\n{firmware}\n")
         (qualified / "node3").write_text(f"1.2.3\n{firmware}\n")
         (qualified / "node4").write_text(f"{document.host.kernel}\nSeaBIOS 1.2 of 01/01/2010\n")
@@ -570,7 +573,7 @@ def test_the_prolog_lets_no_job_onto_a_node_that_is_not_qualified(
             ("node4", "hostbench: qualified with firmware SeaBIOS 1.2 of 01/01/2010"),
         ):
             submitted(node)
-            wait_until(lambda words=words: words in run("sinfo", "-h", "-N", "-o", "%E"))
+            wait_until(drained_for(words))
         assert states().count("COMPLETED") == 1
         run("scancel", "--name=user")
         wait_until(lambda: set(states()) <= {"COMPLETED", "CANCELLED"})
