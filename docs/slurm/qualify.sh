@@ -21,8 +21,11 @@ for one in json.load(sys.stdin)["nodes"]:
             code=$?
         why="hostbench baseline check: exit code $code"
         if [ "$code" = 0 ]; then
-            python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["host"]["kernel"])' \
-                "$document" >"$qualified/.$node"
+            python3 -c '
+import json, sys
+host = json.load(open(sys.argv[1]))["host"]
+print(host["kernel"], host.get("firmware") or "", sep="\n")
+' "$document" >"$qualified/.$node"
             mv "$qualified/.$node" "$qualified/$node"
             echo "$node: qualified"
             continue

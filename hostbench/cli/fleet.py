@@ -186,9 +186,15 @@ def run(
     ] = None,
     queue: Annotated[
         str | None,
-        typer.Option(help="Kueue's LocalQueue that says when nodes begin, or Slurm's partition."),
+        typer.Option(
+            "--queue",
+            "--partition",
+            help="Kueue's LocalQueue that says when nodes begin, or Slurm's partition.",
+        ),
     ] = None,
-    priority: Annotated[str | None, typer.Option(help="A PriorityClass, or Slurm's QOS.")] = None,
+    priority: Annotated[
+        str | None, typer.Option("--priority", "--qos", help="A PriorityClass, or Slurm's QOS.")
+    ] = None,
     lock: Annotated[
         LockName,
         typer.Option(

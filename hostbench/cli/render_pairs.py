@@ -13,6 +13,7 @@ from hostbench.decisions.pair_words import (
     coverage_sentence,
     error_sentence,
     headline,
+    locks_sentence,
     named,
     next_sentence,
     rack_sentences,
@@ -48,6 +49,7 @@ def show_pairs(matrix: PairMatrix, stream: TextIO) -> None:
         suspect_links_sentence(matrix),
         coverage_sentence(matrix),
         error_sentence(matrix),
+        locks_sentence(matrix),
     ):
         if sentence is not None:
             console.print(sentence)

@@ -413,6 +413,7 @@ class _Judge:
             word=word,
             population=self._number,
             jobs=tuple(job.job for job in host.jobs),
+            locks=host.locks,
             p=p,
             figures=tuple(figures),
             facts=tuple(self._facts.differing(host)) if is_off else (),

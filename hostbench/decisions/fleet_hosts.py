@@ -13,6 +13,7 @@ from hostbench.base.units import duration, plural, some_of
 from hostbench.decisions.members import refuse_clusters, refuse_several
 from hostbench.decisions.method import method_change
 from hostbench.model.baseline import HostKey
+from hostbench.model.campaign import LockName
 from hostbench.model.decision import CaseFigure, JobFigures
 
 # Names that differ on every host and mean nothing.
@@ -41,6 +42,11 @@ class Host:
         """The hardware model."""
         assert self.newest.key is not None
         return self.newest.key
+
+    @property
+    def locks(self) -> tuple[LockName, ...]:
+        """The locks that its jobs held, as their documents name them."""
+        return tuple(sorted({job.member.lock for job in self.jobs if job.member is not None}))
 
     @property
     def facts(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hostbench.base.units import bound, human, percent, plural, some_of
 from hostbench.decisions.host_words import TOLERANCE
+from hostbench.decisions.lock_words import locks_words
 from hostbench.decisions.words import relative
 from hostbench.model.baseline import HOSTS_LEAST, HostWord
 from hostbench.model.fleet import (
@@ -70,7 +71,7 @@ def _why_none(fleet: FleetCheck) -> str:
 
 def fleet_sentences(fleet: FleetCheck) -> Iterator[str]:
     """Yield the answer: its sentence, the populations, low hosts, what they have in common, what is
-    missing, and notes."""
+    missing, the locks, and notes."""
     yield fleet_headline(fleet)
     yield from population_sentences(fleet)
     for word in (HostWord.LOW, HostWord.SUSPECT):
@@ -83,6 +84,7 @@ def fleet_sentences(fleet: FleetCheck) -> Iterator[str]:
     if again := again_sentence(fleet):
         yield again
     yield from missing_sentences(fleet)
+    yield f"Lock held: {locks_words(fleet.locks, NAMED)}."
     yield from fleet.notes
 
 

@@ -11,6 +11,7 @@ from hostbench.base.units import plural, some_of
 from hostbench.decisions.documents import REMEDY
 from hostbench.decisions.members import refuse_clusters
 from hostbench.decisions.pairs import Measurement, pair_matrix
+from hostbench.model.campaign import LockName
 from hostbench.model.decision import JobFigures
 from hostbench.model.pairs import PairMatrix
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
@@ -27,12 +28,14 @@ OF_ONE_HOST = "of one host alone"
 
 @dataclass(frozen=True)
 class MeasuredPairs:
-    """The measurements of one case, and what was left out and why, as sentences."""
+    """The measurements of one case; the locks that were held on each host, as the documents of
+    these measurements name them; and what was left out and why, as sentences."""
 
     title: str
     unit: str
     direction: Direction
     measurements: tuple[Measurement, ...]
+    locks: Mapping[str, tuple[LockName, ...]]
     left_out: tuple[str, ...]
 
     @property
@@ -68,7 +71,7 @@ def matrix_of(
 
 def judged(found: MeasuredPairs, racks: Iterable[str]) -> PairMatrix:
     """Judge the network by measurements; see racks_of. Raise UsageError for a wrong rack."""
-    return pair_matrix(
+    matrix = pair_matrix(
         found.measurements,
         racks_of(racks, found.hosts, missing=True),
         title=found.title,
@@ -76,6 +79,10 @@ def judged(found: MeasuredPairs, racks: Iterable[str]) -> PairMatrix:
         direction=found.direction,
         left_out=found.left_out,
     )
+    hosts = (
+        one.model_copy(update={"locks": found.locks.get(one.host, ())}) for one in matrix.hosts
+    )
+    return matrix.model_copy(update={"hosts": tuple(hosts)})
 
 
 def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None) -> MeasuredPairs:
@@ -93,6 +100,7 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
     names = _node_names(pairs)
     alone = _alone(pairs, chosen.case)
     measurements: list[Measurement] = []
+    locks: defaultdict[str, set[LockName]] = defaultdict(set)
     reasons: Counter[str] = Counter()
     if len(pairs) < len(documents):
         reasons[OF_ONE_HOST] = len(documents) - len(pairs)
@@ -107,6 +115,11 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
             reasons[f"with a figure that may not be used ({found.verdict or 'unfinished'})"] += 1
         else:
             measurements.append(Measurement(near, far, value, number in alone))
+            if (member := document.member) is not None:
+                # A campaign locks both nodes of a pair; a job by hand names its own host alone.
+                own = (near,) if member.far_node is None else (near, far)
+                for host in own:
+                    locks[host].add(member.lock)
     if not measurements:
         why = "; ".join(_left_out(reasons))
         raise UsageError(f"no pair has a figure of {chosen.title} that may be used: {why}")
@@ -116,6 +129,7 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
         unit=metric.unit,
         direction=metric.direction,
         measurements=tuple(measurements),
+        locks={host: tuple(sorted(names)) for host, names in locks.items()},
         left_out=tuple(_left_out(reasons)),
     )
 

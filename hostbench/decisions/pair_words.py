@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from hostbench.base.units import bound, human, percent, plural
+from hostbench.decisions.lock_words import locks_words
 from hostbench.decisions.words import relative
 from hostbench.model.pairs import AtOnce, HostNetwork, Judged, Link, PairMatrix, PairWord, Uplink
 
 # Smaller chances rest on the tails of the noise, which a few hundred measurements do not show.
 CHANCE_LEAST = 0.001
+HOSTS_NAMED = 5
 
 
 def named(one: Judged) -> str:
@@ -77,12 +79,13 @@ def _counts(matrix: PairMatrix, word: PairWord, *, links: bool = True) -> str:
 def evidence(one: Judged) -> str:
     """Return how far off it is, and how surely."""
     chance = "" if one.chance is None else f"; by chance: {_odds(one.chance)}"
-    beside = {
+    beside: dict[type[Judged], str] = {
         HostNetwork: "beside the other hosts" + (" of its rack" if _rack(one) else ""),
         Uplink: "beside the other racks",
         Link: "beside what its hosts reach with others",
-    }[type(one)]
-    return f"{relative(one.ratio)} {beside}, in {plural(one.measured, 'measurement')}{chance}."
+    }
+    times = plural(one.measured, "measurement")
+    return f"{relative(one.ratio)} {beside[type(one)]}, in {times}{chance}."
 
 
 def _rack(one: Judged) -> str | None:
@@ -147,6 +150,11 @@ def error_sentence(matrix: PairMatrix) -> str:
         f"Where all is sound, at most {rate} of campaigns call any host or uplink slow, and as "
         "many any link. Suspect decides nothing: one of twenty sound ones is suspect."
     )
+
+
+def locks_sentence(matrix: PairMatrix) -> str:
+    """Return which lock was held on which hosts."""
+    return f"Lock held: {locks_words(matrix.locks, HOSTS_NAMED)}."
 
 
 def at_once_sentence(one: AtOnce) -> str:

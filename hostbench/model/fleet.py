@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from hostbench.model.baseline import REPORT_ERROR, FigureCheck, HostKey, HostWord
+from hostbench.model.campaign import LockName
 from hostbench.model.pairs import PairMatrix
 from hostbench.model.result import StoredModel
 from hostbench.model.summary import Verdict
@@ -51,6 +52,7 @@ class FleetHost(StoredModel):
     - `population`: the place of its population in FleetCheck.populations.
     - `p`: how often any figure of a sound host is so far off; None: nothing is known to compare
       with.
+    - `locks`: the locks that its jobs held, as their documents name them; empty: none does.
     - `is_sure`: it is low, and of the hosts of the campaign that are so far off at most SURE_ERROR
       are so by chance.
     - `facts`: for a host that is low or suspect, the facts in which it differs from the others.
@@ -61,6 +63,7 @@ class FleetHost(StoredModel):
     word: HostWord
     population: int
     jobs: tuple[str, ...]
+    locks: tuple[LockName, ...] = ()
     p: float | None = None
     is_sure: bool = False
     figures: tuple[FleetFigure, ...] = ()
@@ -179,6 +182,11 @@ class FleetCheck(StoredModel):
     def of(self, word: HostWord) -> tuple[FleetHost, ...]:
         """Return the hosts with this word."""
         return tuple(one for one in self.hosts if one.word is word)
+
+    @property
+    def locks(self) -> dict[str, tuple[LockName, ...]]:
+        """The locks of each host, by its name."""
+        return {one.host: one.locks for one in sorted(self.hosts, key=lambda host: host.host)}
 
     @property
     def headlines(self) -> tuple[str, ...]:

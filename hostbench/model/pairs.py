@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from hostbench.model.campaign import LockName
 from hostbench.model.result import StoredModel
 from hostbench.model.table import Direction
 
@@ -34,10 +35,12 @@ class Judged(StoredModel):
 
 
 class HostNetwork(Judged):
-    """The network of one host, beside the other hosts of its rack."""
+    """The network of one host, beside the other hosts of its rack. `locks`: those that its jobs
+    held, as their documents name them; empty: none does."""
 
     host: str
     rack: str | None = None
+    locks: tuple[LockName, ...] = ()
 
 
 class Uplink(Judged):
@@ -108,3 +111,8 @@ class PairMatrix(StoredModel):
     at_once: tuple[AtOnce, ...] = ()
     next_rounds: tuple[NextRound, ...] = ()
     left_out: tuple[str, ...] = ()
+
+    @property
+    def locks(self) -> dict[str, tuple[LockName, ...]]:
+        """The locks of each host, by its name."""
+        return {one.host: one.locks for one in self.hosts}

@@ -42,9 +42,15 @@ def decision_page(
     )
 
 
-def plain_table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Text]]) -> Table:
+def plain_table(
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Text]],
+    *,
+    wraps: bool = False,
+) -> Table:
     """Return a table whose rows are in one group."""
-    return Table(caption, tuple(columns), (RowGroup(None, tuple(map(tuple, rows))),))
+    return Table(caption, tuple(columns), (RowGroup(None, tuple(map(tuple, rows))),), wraps)
 
 
 def sentence(text: str) -> str:

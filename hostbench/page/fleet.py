@@ -17,6 +17,7 @@ from hostbench.decisions.fleet_words import (
     ratio_words,
 )
 from hostbench.decisions.history_words import day
+from hostbench.decisions.lock_words import locks_words
 from hostbench.decisions.words import DASH
 from hostbench.model.baseline import HOSTS_LEAST, FigureCheck, HostWord
 from hostbench.model.fleet import FleetCheck, FleetFigure, FleetHost
@@ -94,6 +95,7 @@ def _facts(fleet: FleetCheck) -> Iterator[tuple[str, str]]:
     yield "Suite", fleet.suite
     if fleet.clusters:
         yield "Cluster", ", ".join(fleet.clusters)
+    yield "Lock held", locks_words(fleet.locks, NAMES_SHOWN)
     if fleet.missing:
         names = named(fleet.missing, NAMES_SHOWN)
         yield "No document", f"{plural(len(fleet.missing), 'node')}: {names}"

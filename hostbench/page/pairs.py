@@ -13,6 +13,7 @@ from hostbench.decisions.pair_words import (
     error_sentence,
     evidence,
     headline,
+    locks_sentence,
     named,
     next_sentence,
     rack_sentences,
@@ -89,6 +90,7 @@ def pairs_facts(matrix: PairMatrix) -> Iterator[tuple[str, str]]:
     yield "measured", base_sentence(matrix)
     yield "links", coverage_sentence(matrix)
     yield "errors", error_sentence(matrix)
+    yield "locks", locks_sentence(matrix)
 
 
 def _blocks(matrix: PairMatrix) -> Iterator[Block]:
@@ -134,7 +136,7 @@ def _table(caption: str, found: Sequence[Judged]) -> Table:
         Column("measured", figures=True),
         Column("word"),
     )
-    return plain_table(caption, columns, rows)
+    return plain_table(caption, columns, rows, wraps=True)
 
 
 def _chart(matrix: PairMatrix) -> Chart:
@@ -230,7 +232,7 @@ def _uplinks(matrix: PairMatrix) -> Table:
         )
         for one in sorted(matrix.uplinks, key=lambda uplink: uplink.ratio)
     )
-    return plain_table("Racks beside the middle of all racks", columns, rows)
+    return plain_table("Racks beside the middle of all racks", columns, rows, wraps=True)
 
 
 def _hosts(matrix: PairMatrix) -> Block:
@@ -238,7 +240,7 @@ def _hosts(matrix: PairMatrix) -> Block:
         (one.host, one.rack or DASH, relative(one.ratio), str(one.measured), Mark(one.word))
         for one in sorted(matrix.hosts, key=lambda host: host.ratio)
     )
-    table = plain_table("Hosts, the slowest first", _HOST_COLUMNS, rows)
+    table = plain_table("Hosts, the slowest first", _HOST_COLUMNS, rows, wraps=True)
     if len(rows) <= HOSTS_UNFOLDED:
         return table
     return Fold(f"All {plural(len(rows), 'host')}", (table,), on_paper=True)

@@ -16,13 +16,14 @@ from hostbench.results.pairs_csv import UPLINK, pair_rows
 CASE = ("case", "title", "workload", "unit", "direction", "is_headline")
 FIGURE = ("value", "low", "high", "expected", "usual", "hosts", "p", "lost_ratio", "share_of_limit")
 COLUMNS = (
-    *("host", "host_word", "host_is_sure", "host_p", "population", "jobs", "differs_in"),
+    *("host", "host_word", "host_is_sure", "host_p", "population", "jobs", "locks", "differs_in"),
     *CASE,
     "word",
     *FIGURE,
     *("verdict", "reason", "culprit"),
     *("network", "other", "rack", "measured", "ratio"),
 )
+NETWORK = ("word", "value", "other", "rack", "locks", "measured", "ratio")
 MISSING, REFUSED = "missing", "left out"
 
 
@@ -52,7 +53,7 @@ def write_fleet_csv(fleet: FleetCheck, stream: TextIO) -> None:
 
 def _as_figure(row: Mapping[str, object], matrix: PairMatrix) -> dict[str, object]:
     """Return a row of the network in the columns of figures."""
-    same = {name: row.get(name) for name in ("word", "value", "other", "rack", "measured", "ratio")}
+    same = {name: row.get(name) for name in NETWORK}
     place = "rack" if row["kind"] == UPLINK else "host"
     return same | {
         "network": row["kind"],
@@ -72,5 +73,6 @@ def _head(host: FleetHost) -> dict[str, object]:
         "host_p": host.p,
         "population": host.population,
         "jobs": " ".join(host.jobs),
+        "locks": " ".join(host.locks),
         "differs_in": "; ".join(f"{one.fact}={one.value}" for one in host.facts),
     }

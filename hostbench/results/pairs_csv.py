@@ -6,7 +6,7 @@ from typing import TextIO
 
 from hostbench.model.pairs import Judged, PairMatrix
 
-FIELDS = ("kind", "name", "other", "rack", "measured", "value", "ratio", "chance", "word")
+FIELDS = ("kind", "name", "other", "rack", "locks", "measured", "value", "ratio", "chance", "word")
 
 
 HOST, UPLINK, LINK = "host", "uplink", "link"
@@ -23,7 +23,8 @@ def write_pairs_csv(matrix: PairMatrix, stream: TextIO) -> None:
 def pair_rows(matrix: PairMatrix) -> Iterator[dict[str, object]]:
     """Yield the rows: hosts, uplinks, links."""
     for host in matrix.hosts:
-        yield {"kind": HOST, "name": host.host, "rack": host.rack} | _shared(host)
+        place = {"kind": HOST, "name": host.host, "rack": host.rack}
+        yield place | {"locks": " ".join(host.locks)} | _shared(host)
     for uplink in matrix.uplinks:
         yield {"kind": UPLINK, "name": uplink.rack} | _shared(uplink)
     for link in matrix.links:

@@ -126,6 +126,25 @@ def test_nothing_is_wider_than_the_window(
     context.close()
 
 
+def test_tables_of_pairs_show_their_words_on_a_phone(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    context = browser.new_context(viewport={"width": min(WIDTHS), "height": 900})
+    page = Opened(context, pages["pairs"]).page
+    widths = page.evaluate(
+        """() => {
+            document.querySelectorAll('details').forEach((one) => one.open = true);
+            return [...document.querySelectorAll('.scroll')].map(
+                (one) => [one.querySelectorAll('.mark').length, one.scrollWidth - one.clientWidth]
+            );
+        }"""
+    )
+    # What stands out, the uplinks of four racks, all hosts.
+    assert len(widths) == 3 and all(marks for marks, _ in widths)
+    assert [hidden for _, hidden in widths] == [0, 0, 0]
+    context.close()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["full", "history"])
 def test_the_answer_stands_apart_from_what_is_above_and_below(

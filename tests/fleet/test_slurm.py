@@ -1,6 +1,9 @@
 """Campaigns on a real Slurm: four nodes that measure, and a hundred whose command is a stub."""
 
+import getpass
 import itertools
+import json
+import math
 import multiprocessing
 import os
 import random
@@ -22,11 +25,12 @@ from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.slurm.engine import SlurmEngine
 from hostbench.fleet.slurm.scripts import SlurmOptions
 from hostbench.fleet.slurm.states import UNSUBMITTED
+from hostbench.host.inventory import _firmware
 from hostbench.host.lock import host_lock
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.suite import SuiteCase
 from hostbench.results.sealed import read_document
-from tests.faults.command import CHECKOUT, Command, Ended
+from tests.faults.command import CHECKOUT, Command, Ended, end_of
 from tests.fleet.campaigns import MOMENT, campaign, hand_in, measured_document, small_suite
 from tests.fleet.slurm import CLUSTER, PARTITION, Slurm, running
 from tests.patience import wait_until
@@ -35,8 +39,10 @@ from tests.unit.baseline_documents import of_host, of_hosts
 # As all tests of engines: for `make test-all`, which CI runs.
 pytestmark = pytest.mark.exhaustive
 
+NOT_WORSE = {"better", "same", "undecided"}
 MANY, AT_MOST, KILLS = 100, 8, 20
 SEED = 23
+FIRMWARE = "SeaBIOS 1.16.3 of 04/01/2014"
 # Two real cases of some seconds.
 SUITE = small_suite(
     cases=tuple(
@@ -192,6 +198,69 @@ def test_two_real_campaigns_at_once_never_overlap(slurm: Slurm, engine: SlurmEng
     assert most_at_once(times) == 1, times
     # Slurm alone would have let four nodes, and so this host four times, measure at once.
     assert len(times) == 8
+
+
+def test_a_campaign_measures_as_well_as_runs_by_hand(
+    slurm: Slurm, engine: SlurmEngine, tmp_path: Path
+) -> None:
+    """On the same CPUs, which this Slurm does not divide; one after another, by the host's lock."""
+    suite = tmp_path / "nodes.yaml"
+    suite.write_text(json.dumps(SUITE.model_dump(mode="json", exclude_defaults=True)))
+    command = Command(tmp_path, HOSTBENCH_SHARED=str(slurm.shared))
+    by_hand = tmp_path / "by-hand"
+    started = [
+        command.start("run", str(suite), f"--results={by_hand}", "--wait=120") for _ in slurm.nodes
+    ]
+    made = command.run(
+        "fleet", "run", str(suite), "--name=compared", "--engine=slurm", f"--queue={PARTITION}",
+        f"--program={slurm.shared / 'hostbench'}", timeout_s=120,
+    )  # fmt: skip
+    assert made.code == 0, made.errors
+    for process in started:
+        ended_by_hand = end_of(process, 120)
+        assert ended_by_hand.code == 0, ended_by_hand.errors
+    sides = (str(by_hand), str(command.results / "compared"))
+    compared = command.run("compare", *sides, "--require=not-worse", "--json")
+    assert compared.code == 0, compared.output + compared.errors
+    (comparison,) = compared.document["comparisons"]
+    words = [case["word"] for case in comparison["cases"]]
+    assert len(words) == len(SUITE.cases) and NOT_WORSE.issuperset(words), words
+    documents = [
+        read_document(path.read_bytes(), str(path), "")
+        for side in sides
+        for path in Path(side).rglob("result.json")
+    ]
+    times = [(one.job.created_unix_s, one.job.finished_unix_s or math.inf) for one in documents]
+    assert len(times) == 2 * len(slurm.nodes) and most_at_once(times) == 1, times
+
+
+def test_jobs_have_the_options_that_sbatch_would_have(
+    slurm: Slurm, engine: SlurmEngine, tmp_path: Path
+) -> None:
+    """Partition, account and reservation of the command line reach each job."""
+    suite = tmp_path / "small.yaml"
+    suite.write_text("name: small\ncases: [{workload: cpu.clock}]\n")
+    slurm.run(
+        "scontrol", "create", "reservation", "ReservationName=repair", "Nodes=node[2-3]",
+        f"Users={getpass.getuser()}", "StartTime=now", "Duration=60", "Flags=MAINT,IGNORE_JOBS",
+    )  # fmt: skip
+    command = Command(tmp_path, HOSTBENCH_SHARED=str(slurm.shared))
+    try:
+        made = command.run(
+            "fleet", "run", str(suite), "--name=opts", "--engine=slurm", "--nodes=node[2-3]",
+            f"--partition={PARTITION}", "--account=physics", "--reservation=repair", "--detach",
+            "--at-most=1", f"--program={slurm.shared / 'hostbench'}",
+        )  # fmt: skip
+        assert made.code == 0, made.errors
+        jobs = slurm.run("scontrol", "show", "job", "--oneliner").splitlines()
+        own = [line for line in jobs if "Comment=hostbench_campaign_opts" in line.replace(" ", "_")]
+        assert len(own) == 2
+        for line in own:
+            for words in (f"Partition={PARTITION}", "Account=physics", "Reservation=repair"):
+                assert f" {words} " in line, line
+    finally:
+        engine.clean("opts")
+        slurm.run("scontrol", "delete", "ReservationName=repair")
 
 
 @pytest.mark.timeout(240)
@@ -462,16 +531,26 @@ def test_the_prolog_lets_no_job_onto_a_node_that_is_not_qualified(
     """docs/slurm: the Prolog drains a node until a campaign, which it lets pass, qualified it."""
     run, qualified = slurm.run, slurm.directory / "qualified"
     qualified.mkdir()
+    root = slurm.directory / "root"
+    dmi = root / "sys/class/dmi/id"
+    dmi.mkdir(parents=True)
+    for part, text in {"vendor": "SeaBIOS", "version": "1.16.3 ", "date": "04/01/2014"}.items():
+        (dmi / f"bios_{part}").write_text(f"{text}\n")
+    firmware = _firmware(root)
+    assert firmware == FIRMWARE
     prolog = slurm.directory / "prolog.sh"
     prolog.write_text(
-        f"#!/bin/sh\nHOSTBENCH_QUALIFIED={qualified} SLURM_CONF={slurm.configuration}\n"
-        f"PATH={os.environ['PATH']}\nexport HOSTBENCH_QUALIFIED SLURM_CONF PATH\n"
+        f"#!/bin/sh\nexport HOSTBENCH_QUALIFIED={qualified} HOSTBENCH_DMI={dmi}\n"
+        f"export SLURM_CONF={slurm.configuration} PATH={os.environ['PATH']}\n"
         f"exec {CHECKOUT / 'docs' / 'slurm' / 'prolog.sh'}\n"
     )
     prolog.chmod(0o755)
 
     def submitted(node: str) -> None:
         run("sbatch", "--job-name=user", f"--nodelist={node}", "--output=/dev/null", "--wrap=true")
+
+    def drained_for(words: str) -> Callable[[], bool]:
+        return lambda: words in run("sinfo", "-h", "-N", "-o", "%E")
 
     def states() -> list[str]:
         return run("squeue", "-h", "-t", "all", "--name=user", "-o", "%T").split()
@@ -483,14 +562,18 @@ def test_the_prolog_lets_no_job_onto_a_node_that_is_not_qualified(
             NodeState.MEASURED
         }
         submitted("node1")
-        wait_until(lambda: "hostbench: not qualified" in run("sinfo", "-h", "-N", "-o", "%E"))
-        (qualified / "node2").write_text(f"{document.host.kernel}\n")
-        (qualified / "node3").write_text("1.2.3\n")
+        wait_until(drained_for("hostbench: not qualified"))
+        (qualified / "node2").write_text(f"{document.host.kernel}\n{firmware}\n")
+        (qualified / "node3").write_text(f"1.2.3\n{firmware}\n")
+        (qualified / "node4").write_text(f"{document.host.kernel}\nSeaBIOS 1.2 of 01/01/2010\n")
         submitted("node2")
         wait_until(lambda: "COMPLETED" in states())
-        submitted("node3")
-        words = "hostbench: qualified with kernel 1.2.3"
-        wait_until(lambda: words in run("sinfo", "-h", "-N", "-o", "%E"))
+        for node, words in (
+            ("node3", "hostbench: qualified with kernel 1.2.3"),
+            ("node4", "hostbench: qualified with firmware SeaBIOS 1.2 of 01/01/2010"),
+        ):
+            submitted(node)
+            wait_until(drained_for(words))
         assert states().count("COMPLETED") == 1
         run("scancel", "--name=user")
         wait_until(lambda: set(states()) <= {"COMPLETED", "CANCELLED"})
@@ -513,7 +596,11 @@ def test_qualify_sh_qualifies_the_nodes_that_are_as_expected_and_no_other(
 
     name = stubs.campaign.name
     low = of_host(21, 0.8)
-    for node, document in {"node1": of_host(20), "node2": low, "node4": of_host(22)}.items():
+    for node, document in {
+        "node1": of_host(20, firmware=FIRMWARE),
+        "node2": low,
+        "node4": of_host(22),
+    }.items():
         shutil.rmtree(stubs.directory / node)
         stubs.hand_in(node, document)
     stubs.mark("node3", "fail", "cannot write results: no space left")
@@ -552,7 +639,7 @@ def test_qualify_sh_qualifies_the_nodes_that_are_as_expected_and_no_other(
         "node4: not qualified (hostbench baseline check: exit code 2)",
     ]
     kept = {path.name: path.read_text() for path in qualified.iterdir()}
-    assert kept == {"node1": f"{low.host.kernel}\n", "another": "1.2.3\n"}
+    assert kept == {"node1": f"{low.host.kernel}\n{FIRMWARE}\n", "another": "1.2.3\n"}
 
     # Nothing is taken away where nothing is known.
     failed = qualify("none")

@@ -307,6 +307,29 @@ def test_a_run_by_hand_on_a_node_is_a_job_of_that_node() -> None:
     assert [len(host.jobs) for host in hosts if host.name == "node-0004"] == [2]
 
 
+def test_the_lock_of_each_host_is_named() -> None:
+    jobs = made(12)
+    lease = member(3).model_copy(update={"lock": "lease"})
+    jobs[3] = jobs[3].model_copy(update={"member": lease})
+    jobs.append(jobs[3].model_copy(update={"member": member(3), "job": "2", "digest": "sha256:2"}))
+    jobs[5] = jobs[5].model_copy(update={"member": None})
+    fleet = checked(jobs)
+    expected: dict[str, tuple[str, ...]] = {f"node-{n:04}": ("host",) for n in range(12)}
+    expected |= {"node-0003": ("host", "lease"), "node-0005": ()}
+    assert fleet.locks == expected
+    rows = {row["host"]: row["locks"] for row in csv.DictReader(io.StringIO(as_csv(fleet)))}
+    assert rows == {host: " ".join(locks) for host, locks in expected.items()}
+    words = (
+        "the host's lock file, on 10 hosts: node-0000, node-0001, node-0002 and 7 more; "
+        "the host's lock file and a Lease object, on 1 host: node-0003; "
+        "none that a document names, on 1 host: node-0005"
+    )
+    assert f"Lock held: {words}." in list(fleet_sentences(fleet))
+    assert "Lock held: the host's lock file, on 12 hosts." in list(
+        fleet_sentences(checked(made(12)))
+    )
+
+
 def as_csv(fleet: FleetCheck) -> str:
     stream = io.StringIO()
     write_fleet_csv(fleet, stream)

@@ -193,6 +193,19 @@ PULL = {
         container({"waiting": {"reason": "ErrImagePull", "message": "not found: hostbench:1"}})
     ],
 }
+BACK_OFF = {
+    "phase": "Pending",
+    "containerStatuses": [
+        container(
+            {
+                "waiting": {
+                    "reason": "ImagePullBackOff",
+                    "message": "Back-off pulling image:\n  no such host",
+                }
+            }
+        )
+    ],
+}
 EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
 STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
     "no Job": ((a_node(),), NodeState.WAITING, "its Job is not made yet"),
@@ -264,7 +277,22 @@ STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
     "killed": (
         (a_node(), a_job(condition=BACKOFF), a_pod(ended(137, "", "OOMKilled"))),
         NodeState.FAILED,
-        "OOMKilled, exit code 137",
+        "OOMKilled: the pod needed more memory than its limit, exit code 137",
+    ),
+    "image until the time limit": (
+        (a_node(), a_job(condition=DEADLINE), a_pod(BACK_OFF)),
+        NodeState.FAILED,
+        "not measured within the time limit of 3600 s: the image hostbench:1 cannot be pulled: "
+        "ImagePullBackOff: Back-off pulling image: no such host",
+    ),
+    "image, as an event alone": (
+        (
+            a_node(),
+            a_job(condition=DEADLINE),
+            a_warning("Failed", "Failed to pull image: denied", "Pod", f"{NAME}-abcde"),
+        ),
+        NodeState.FAILED,
+        "not measured within the time limit of 3600 s: Failed: Failed to pull image: denied",
     ),
     "pod deleted": (
         (a_node(), a_job(condition=BACKOFF)),

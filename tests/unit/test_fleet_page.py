@@ -44,6 +44,7 @@ def test_the_page_begins_with_the_answer_and_has_every_part() -> None:
     for title in ("Hosts that are off", "Populations", "Distributions", "How sure this is"):
         assert f">{title}</h2>" in page
     assert "1 node without a document: node-9999." in page
+    assert "<dt>Lock held</dt><dd>the host&#39;s lock file, on 80 hosts</dd>" in page
     assert page.count("<figure>") == 12, "one for each headline case"
 
 

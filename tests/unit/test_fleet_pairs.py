@@ -18,19 +18,21 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.cli.command_line import run_command_line
 from hostbench.cli.decisions import Require
 from hostbench.cli.fleet_report import exit_code
+from hostbench.decisions.pair_documents import judged as judged_pairs
 from hostbench.decisions.pair_documents import measured_pairs, racks_of
 from hostbench.decisions.pair_rounds import Pair, matchings, tournament
 from hostbench.decisions.pairs import pair_matrix
 from hostbench.model.baseline import HostWord
 from hostbench.model.fleet import FleetCheck
 from hostbench.model.pairs import PairMatrix
-from hostbench.model.result import ResultDocument, Verdict
+from hostbench.model.result import CampaignMember, ResultDocument, Verdict
 from hostbench.page.pairs import HOSTS_DRAWN, pairs_report
 from hostbench.report.charts.draw import draw
 from hostbench.report.charts.matrix import step_of
 from hostbench.report.content import BESIDE_SOUND, Chart, MatrixChart
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
+from hostbench.results.pairs_csv import HOST, pair_rows
 from hostbench.results.sealed import sealed
 from hostbench.results.store import DOCUMENT
 from tests.unit.baseline_documents import of_host
@@ -308,6 +310,23 @@ def test_pairs_alone_are_told_by_the_documents_times() -> None:
     one_id = jobs[0].job
     same = measured_pairs([job.model_copy(update={"job": one_id}) for job in jobs])
     assert [one.alone for one in same.measurements] == [one.alone for one in found]
+
+
+def test_both_nodes_of_a_pair_have_its_lock() -> None:
+    numbers = count()
+    jobs = [
+        document(near, far, 1e9, next(numbers), cluster=cluster)
+        for near, far, cluster in (("a", "b", "c"), ("d", "e", "c"), ("f", "g", None))
+    ]
+    pair = CampaignMember.model_validate(vars(jobs[0].member) | {"far_node": "b", "round": 1})
+    jobs[0] = jobs[0].model_copy(update={"member": pair})
+    matrix = judged_pairs(measured_pairs(jobs), ())
+    assert matrix.locks == dict.fromkeys("abd", ("host",)) | dict.fromkeys("efg", ())
+    assert {row["name"]: row["locks"] for row in pair_rows(matrix) if row["kind"] == HOST} == {
+        host: " ".join(locks) for host, locks in matrix.locks.items()
+    }
+    page = html(pairs_report(matrix))
+    assert "the host&#39;s lock file, on 3 hosts: a, b, d; none that a document names" in page
 
 
 def test_a_far_host_has_the_name_of_its_node() -> None:

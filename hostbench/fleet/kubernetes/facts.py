@@ -23,6 +23,8 @@ from hostbench.fleet.node import read_message
 REPELLING = frozenset({"NoSchedule", "NoExecute"})
 # Events that only repeat what another one, or the Job's condition, says in full.
 _ECHO = re.compile(r"Error: |Back-off ")
+# The kubelet's reasons that say too little by themselves.
+_REASONS = {"OOMKilled": "OOMKilled: the pod needed more memory than its limit"}
 _CONDITIONS = frozenset({"BackoffLimitExceeded", "DeadlineExceeded"})
 
 
@@ -171,7 +173,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         phase=(status and status.phase) or "Pending",
         result=read_message(ended.message or "") if ended else None,
         exit_code=ended.exitCode if ended else None,
-        why=_why(pod),
+        why=None if (why := _why(pod)) is None else " ".join(why.split()),
         address=status.podIP if status else None,
     )
 
@@ -194,7 +196,8 @@ def _why(pod: Pod) -> str | None:
             and state.terminated
             and state.terminated.reason not in {None, "Completed", "Error"}
         ):
-            return state.terminated.reason  # OOMKilled, ContainerCannotRun …
+            reason = state.terminated.reason  # OOMKilled, ContainerCannotRun …
+            return _REASONS.get(reason or "", reason)
         if state and state.waiting and state.waiting.reason not in {None, "ContainerCreating"}:
             text = f": {state.waiting.message}" if state.waiting.message else ""
             return f"{state.waiting.reason}{text}"

@@ -188,7 +188,7 @@ class _States:
     def _failure(self, job: JobFacts, reason: str, text: str, pod: PodFacts | None) -> str:
         warning = self._facts.warnings.get(job.name)
         if reason == DEADLINE:
-            why = (pod and pod.why) or (warning and warning.text)
+            why = self._pod_words(pod) or (warning and warning.text)
             return f"{self._limit_words}: {why}" if why else self._limit_words
         if pod is None:
             # Its garbage collector takes a pod from a node that is gone or was drained.
@@ -222,9 +222,14 @@ class _States:
         if pod is None:
             if (warning := self._facts.warnings.get(job.name)) is not None:
                 yield warning.text
-        elif pod.why is not None:
-            pulled = f"the image {self._options.image} cannot be pulled: "
-            yield f"{pulled}{pod.why}" if pod.why.startswith(_PULL) else pod.why
+        elif (why := self._pod_words(pod)) is not None:
+            yield why
+
+    def _pod_words(self, pod: PodFacts | None) -> str | None:
+        """Return why a pod does not start or was ended, with the image if it cannot be pulled."""
+        if pod is None or pod.why is None or not pod.why.startswith(_PULL):
+            return None if pod is None else pod.why
+        return f"the image {self._options.image} cannot be pulled: {pod.why}"
 
 
 def node_hindrances(node: NodeFacts, options: PodOptions) -> Iterator[str]:
