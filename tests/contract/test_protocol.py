@@ -248,7 +248,7 @@ def test_fixed_work_and_more_threads_than_cpus(
         workload = table.workload(first)
         assert workload is not None
         work = "work" if workload.param("work") else "total_bytes"
-        round_trips = subsystem == "net" and work == "work"
+        round_trips = workload.kind == "loop" and work == "work"
         amount = FIXED_ROUND_TRIPS if round_trips else FIXED_WORK
         asked = {work: amount, "warmup_s": 0, **dict.fromkeys(threads_param(table, first), 5)}
         trial = trial_of(subsystem, table, first, asked)
