@@ -20,7 +20,7 @@ static const double REGULAR = 0.35;
 /* Of the best lag's: at its multiples correlation is as high, and the shortest is the period. */
 static const double AS_GOOD = 0.8;
 /* Than in finer bins, which tell a period more exactly. */
-static const double BETTER = 1.15;
+static const double BETTER = 1.6;
 /* Of the time lost that a longer lag must still find again, to make the period more exact. */
 static const double STILL_THERE = 0.15;
 /* Lags are looked at up to this share of the whole: few pairs are farther apart. */

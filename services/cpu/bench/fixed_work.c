@@ -1,6 +1,7 @@
 /* fixed_work: the same work again and again on each CPU, timed each time. What a quantum takes longer
- * than the shortest one is time that the CPU was not ours: timer ticks, interrupts, other processes,
- * the hypervisor. After the benchmark FWQ of Lawrence Livermore National Laboratory. */
+ * than the usual one is time that the CPU was not ours: timer ticks, interrupts, other processes, the
+ * hypervisor. After the benchmark FWQ of Lawrence Livermore National Laboratory, which compares with
+ * the shortest one: there, a clock that varies looks like lost time. */
 #include "loops.h"
 #include "monotonic.h"
 #include "period.h"
@@ -12,12 +13,13 @@
 
 enum {
     ADDEND = 3,
-    ALIGNMENT = 128,    /* no cache line of two threads */
-    QUANTA_OF_A_BIN = 2 /* so that a start is at most one bin off */
+    ALIGNMENT = 128,     /* no cache line of two threads */
+    QUANTA_OF_A_BIN = 2, /* so that a start is at most one bin off */
+    RECENT = 15          /* 1.2 ms by default: clocks change more slowly */
 };
 
-/* How much longer than the shortest a quantum is to count as interrupted: the clock of the core and
- * that of the host change by less, and less often. */
+/* How much longer than the usual one a quantum is to count as interrupted: reading the clock, and
+ * what the core does beside the chain, vary by less. */
 static const double INTERRUPTED_RATIO = 0.02;
 
 /* Interruptions of at least so many seconds. */
@@ -38,8 +40,8 @@ enum { CLASSES = sizeof classes / sizeof *classes };
 
 /* What one thread has seen in the timed region. */
 struct noise {
-    _Alignas(ALIGNMENT) double shortest_s;
-    uint64_t quanta;
+    _Alignas(ALIGNMENT) double recent_s[RECENT]; /* the latest quanta, interrupted ones too */
+    uint64_t recent_count;
     uint64_t counts[CLASSES]; /* of the longest class that an interruption is in */
     double longest_lost_s;
     float *lost_s; /* by time, in bins */
@@ -139,24 +141,43 @@ static void record_interruption(struct noise *noise, double start_s, double lost
         atomic_store_explicit(&noise->peak_s, lost_s, memory_order_relaxed);
 }
 
+static void remember(struct noise *noise, double taken_s)
+{
+    noise->recent_s[noise->recent_count++ % RECENT] = taken_s;
+}
+
+/* The median of the latest quanta: it follows the clock, and no interruption moves it as long as
+ * most quanta have none. */
+static double usual_s(const struct noise *noise)
+{
+    size_t count = noise->recent_count < RECENT ? noise->recent_count : RECENT;
+    double sorted_s[RECENT];
+    for (size_t i = 0; i < count; i++) {
+        size_t place = i;
+        for (; place > 0 && sorted_s[place - 1] > noise->recent_s[i]; place--)
+            sorted_s[place] = sorted_s[place - 1];
+        sorted_s[place] = noise->recent_s[i];
+    }
+    return sorted_s[(count - 1) / 2];
+}
+
 static void record(struct noise *noise, double start_s, double taken_s)
 {
-    noise->quanta++;
-    noise->shortest_s = fmin(noise->shortest_s, taken_s);
-    double lost_s = taken_s - noise->shortest_s;
+    remember(noise, taken_s);
+    double usual = usual_s(noise), lost_s = taken_s - usual;
     add(&noise->total_s, taken_s);
-    add(&noise->lost_total_s, lost_s);
-    if (lost_s > INTERRUPTED_RATIO * noise->shortest_s)
+    if (lost_s > INTERRUPTED_RATIO * usual) {
+        add(&noise->lost_total_s, lost_s);
         record_interruption(noise, start_s, lost_s);
+    }
 }
 
 /* Bins that hold the whole run where its length is known. */
 static void begin_record(struct run *run, struct noise *noise, double start_s)
 {
     double duration_s = run_param_set(run, "duration_s") ? run_number(run, "duration_s") : 0;
-    noise->bin_s = fmax(QUANTA_OF_A_BIN * noise->shortest_s, duration_s / PERIOD_BINS_MOST);
+    noise->bin_s = fmax(QUANTA_OF_A_BIN * usual_s(noise), duration_s / PERIOD_BINS_MOST);
     noise->start_s = start_s;
-    noise->shortest_s = INFINITY;
 }
 
 static int wrong(struct thread *thread, uint64_t sum, uint64_t expected)
@@ -176,10 +197,13 @@ static int loop(struct thread *thread)
     bool timed = run_loop_timed(thread);
     uint64_t additions = shared->iterations * CHAIN_CYCLES;
     double at_s = now_s();
+    if (timed && noise->recent_count == 0) { /* without a warm-up */
+        chain(shared->iterations, 0);
+        remember(noise, now_s() - at_s);
+        at_s = now_s();
+    }
     if (timed)
         begin_record(thread->run, noise, at_s);
-    else
-        noise->shortest_s = INFINITY;
     for (uint64_t begun = 0; !run_loop_over(thread, begun, at_s); begun++) {
         uint64_t sum = chain(shared->iterations, begun), expected = begun + ADDEND * additions;
         if (sum != expected)
@@ -188,7 +212,7 @@ static int loop(struct thread *thread)
         if (timed)
             record(noise, at_s, taken_s);
         else
-            noise->shortest_s = fmin(noise->shortest_s, taken_s);
+            remember(noise, taken_s);
         run_loop_done(thread, 0, (uint64_t)llround(taken_s * 1e9));
         at_s = end_s;
     }
@@ -226,10 +250,9 @@ static double total_of(const struct noise *noise)
     return atomic_load_explicit(&noise->total_s, memory_order_relaxed);
 }
 
-/* Over the shortest of all: what was shortest before it was found is in no sum. */
 static double lost_of(const struct noise *noise)
 {
-    return total_of(noise) - (double)noise->quanta * noise->shortest_s;
+    return atomic_load_explicit(&noise->lost_total_s, memory_order_relaxed);
 }
 
 static double bins_of(const struct noise *noise)
@@ -272,7 +295,7 @@ static void finish(struct thread *thread)
         total_s += total_of(noise);
         lost_s += lost_of(noise);
         longest_s = fmax(longest_s, noise->longest_lost_s);
-        least_s = fmax(least_s, INTERRUPTED_RATIO * noise->shortest_s);
+        least_s = fmax(least_s, INTERRUPTED_RATIO * usual_s(noise));
         if (lost_of(noise) / total_of(noise) > lost_of(worst) / total_of(worst))
             worst = noise;
     }
@@ -302,11 +325,11 @@ static const struct param params[] = {
 
 static const struct metric metrics[] = {
     {"lost_ratio", "1", LOWER_IS_BETTER,
-     "Share of the time of all CPUs that was lost: what the quanta took longer than if each had "
-     "been as short as the shortest on its CPU."},
+     "Share of the time of all CPUs that was lost: what interrupted quanta took longer than the "
+     "usual one, the median of the latest 15 on the CPU."},
     {"lost_ratio_most", "1", LOWER_IS_BETTER, "The same share of the CPU that lost most."},
     {"interruption_max_s", "s", LOWER_IS_BETTER,
-     "The most that a quantum took longer than the shortest on its CPU."},
+     "The most that a quantum took longer than the usual one."},
     {"interruption_period_s", "s", HIGHER_IS_BETTER,
      "Time from one interruption to the next where they come regularly, on the CPU that lost most: "
      "of those that take most of the time, else of all. Null where they are not regular."},

@@ -18,6 +18,8 @@ DURATION_S = 4.0
 ATTEMPTS = 4
 # The machine of the tests may be busy: what others may take beside the hog.
 OTHERS_MOST = 0.05
+# A point, and one for a machine that is busier in one trial than in the other.
+SHARE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,6 @@ class Planted:
     hog_period_s: float
     # What the thread waited for its CPU beyond that, and what the hypervisor took.
     others_ratio: float
-    # How much longer than the shortest the usual quantum is: the clock's part.
-    usual_ratio: float
 
 
 def trial(*options: str) -> dict[str, Any]:
@@ -61,7 +61,6 @@ def beside_a_hog(cpu: int, computing_s: float, period_s: float) -> Planted:
         hog_ratio,
         hog_period_s=(begun[-1] - begun[0]) / (len(begun) - 1),
         others_ratio=max(0.0, away_s / ran_s - hog_ratio),
-        usual_ratio=metrics["quantum_time_s"] / metrics["latency_min_s"] - 1,
     )
 
 
@@ -83,9 +82,11 @@ def test_a_planted_hog_is_found_with_its_share_and_period() -> None:
     found = undisturbed_but_by_a_hog(computing_s, period_s)
     lost = found.metrics["lost_ratio"]
     assert found.hog_ratio == pytest.approx(computing_s / period_s, rel=0.05)
-    assert lost > found.hog_ratio - 0.01
-    # A clock that varies, and interrupts, lose time as well: on a virtual machine some percent.
-    assert lost < found.hog_ratio + 0.03 + found.others_ratio + found.usual_ratio
+    # Ticks, interrupts and the hypervisor take their part of what the hog leaves.
+    alone = trial(f"--cpus={max(os.sched_getaffinity(0))}", "--duration-s=2")["metrics"]
+    left_ratio = 1 - found.hog_ratio - found.others_ratio
+    taken_ratio = found.hog_ratio + found.others_ratio + left_ratio * alone["lost_ratio"]
+    assert lost == pytest.approx(taken_ratio, abs=SHARE_TOLERANCE)
     assert found.metrics["interruption_period_s"] == pytest.approx(found.hog_period_s, rel=0.01)
     assert found.metrics["interruption_max_s"] > 0.9 * min(computing_s, 0.002)
     assert found.metrics["interruptions_per_second_1ms"] > 0.9 / period_s
