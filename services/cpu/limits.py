@@ -37,12 +37,18 @@ TIMED_WORKLOADS = {
     "syscall": "call_time_s",
     "wakeup": "wakeup_time_s",
 }
+# They execute the instructions of another one, beside something that takes no ports of these.
+EXECUTES = {"roofline": "fma"}
 # The widest first: (flags in /proc/cpuinfo, isa).
 FMA_FLAGS = (({"avx512f"}, "avx512"), ({"avx2", "fma"}, "avx2"))
 
 CLOCK_UNKNOWN = (
     "no sound source for the highest clock: a virtual machine hides it, and on bare metal it moves "
     "with temperature, power and the number of active cores"
+)
+BANDWIDTH_UNKNOWN = (
+    "no sound source for memory's bandwidth: a virtual machine hides speed and number of its "
+    "modules; the roof is what a sweep of few FMAs reaches"
 )
 
 TIME_UNKNOWN = (
@@ -79,18 +85,24 @@ def trial_limits(
     `identity`. `sharing`: how many threads share them; 0: each thread has its own core."""
     if workload == "clock":
         return {"clock_hertz": _null("Hz", CLOCK_UNKNOWN)}
+    if workload == "fixed_work":
+        return {"quantum_time_s": _null("s", CLOCK_UNKNOWN)}
     if workload in NAIVE_WORKLOADS:
         return {"operations_per_second": _null("operation/s", NAIVE_REASON)}
     if workload in TIMED_WORKLOADS:
         return {TIMED_WORKLOADS[workload]: _null("s", TIME_UNKNOWN)}
-    if workload not in workloads() | LIBRARY_WORKLOADS:
+    executed = EXECUTES.get(workload, workload)
+    if executed not in workloads() | LIBRARY_WORKLOADS:
         return {}
     factors = (
         _clock(metrics),
-        _identified_operations_per_cycle(identity, workload, params),
+        _identified_operations_per_cycle(identity, executed, params),
         Factor(name="cores", value=cores, unit="core", source=_cores_in_words(sharing)),
     )
-    return {"operations_per_second": _product("operation/s", factors)}
+    found = {"operations_per_second": _product("operation/s", factors)}
+    if workload == "roofline":
+        found["bytes_per_second"] = _null("byte/s", BANDWIDTH_UNKNOWN)
+    return found
 
 
 def _product(unit: str, factors: Iterable[Factor | Unknown]) -> Limit:

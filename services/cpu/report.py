@@ -20,6 +20,7 @@ from hostbench.report.figures import by_workload, sentence, workload_table
 from hostbench.report.grouping import THREADS, Layout, charts, resolved
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.report.subsystems import best_of_each, peer_part
+from services.cpu import noise_report, roofline_report
 
 ISA, DTYPE = "isa", "dtype"
 LAYOUT = Layout(
@@ -29,6 +30,12 @@ LAYOUT = Layout(
 )
 # Times that differ by less have one colour, so that noise is no pattern.
 LEAST_STEP = 1.25
+
+# Workloads that bars do not explain.
+MAPS = {
+    noise_report.WORKLOAD: noise_report.noise_blocks,
+    roofline_report.WORKLOAD: roofline_report.roofline_blocks,
+}
 
 Distances = dict[tuple[int, int], float]
 
@@ -51,7 +58,10 @@ def _workload_blocks(
 ) -> Iterator[Block]:
     metric = next(metric for metric in document.workloads[workload] if metric.primary)
     yield Paragraph(sentence(f"{metric.description[:1].upper()}{metric.description[1:]}"))
-    yield from charts([(case, resolved(case)) for case in cases], LAYOUT)
+    if workload in MAPS:
+        yield from MAPS[workload](cases)
+    else:
+        yield from charts([(case, resolved(case)) for case in cases], LAYOUT)
     for case in cases:
         yield from _distance_charts(case)
     yield workload_table(workload, cases, of=len(document.cases))

@@ -1,0 +1,184 @@
+"""The report on roofline: the rate over the arithmetic intensity, with both roofs and the ridge
+where they meet."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hostbench.base.units import human, significant
+from hostbench.model.result import CaseResult
+from hostbench.report.content import (
+    Block,
+    Chart,
+    Column,
+    Curve,
+    CurveAxis,
+    CurveChart,
+    CurveMark,
+    CurvePoint,
+    Paragraph,
+    RowGroup,
+    Table,
+)
+from hostbench.report.figures import NOTHING, primary
+from hostbench.report.grouping import (
+    THREADS,
+    Layout,
+    distinguishing_params,
+    group_name,
+    param_meanings,
+    resolved,
+)
+
+WORKLOAD = "cpu.roofline"
+FMAS = "fmas"
+LAYOUT = Layout(axes=(THREADS, "isa", "dtype"), first=("dtype", THREADS))
+INTRODUCTION = Paragraph(
+    "Each vector that is read from memory goes into a number of fused multiply-adds. Few of them "
+    "wait for memory, and the rate grows with their number: the slope is the bandwidth. Many keep "
+    "the core busy: the flat part is its peak. Code with fewer operations a byte than the ridge is "
+    "limited by memory, code with more by the core."
+)
+INTENSITY = CurveAxis("operations a byte", "1", logarithmic=True)
+RATE = CurveAxis("operations per second", "operation/s", logarithmic=True)
+# A curve and its roof for each.
+ROOFS_A_CHART = 4
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The cases that differ in the number of FMAs alone, by operations a byte. `bandwidth` (byte/s)
+    and `peak` (operation/s) are the highest that any of them reached; `limit` is that of the FMA
+    units, or None."""
+
+    name: str
+    points: tuple[CurvePoint, ...]
+    bandwidth: float
+    peak: float
+    limit: float | None
+
+    @property
+    def ridge(self) -> float:
+        """Operations a byte at which both roofs meet, as measured."""
+        return self.peak / self.bandwidth
+
+    @property
+    def line(self) -> tuple[CurvePoint, ...]:
+        """The roof to draw: the bandwidth up to the limit, or up to the peak if none is known."""
+        top = self.limit or self.peak
+        first, last = self.points[0].x, self.points[-1].x
+        places = sorted({first, min(max(first, top / self.bandwidth), last), last})
+        heights = [(x, min(top, x * self.bandwidth)) for x in places]
+        return tuple(CurvePoint(x, y, y, y) for x, y in heights)
+
+
+def roofline_blocks(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """Yield what the part about the workload shows above its figures."""
+    yield INTRODUCTION
+    roofs = _roofs(cases)
+    if not roofs:
+        return
+    yield _table(roofs)
+    for first in range(0, len(roofs), ROOFS_A_CHART):
+        yield _chart(roofs[first : first + ROOFS_A_CHART])
+
+
+def _roofs(cases: Sequence[CaseResult]) -> list[Roof]:
+    """Return the roof of each set of cases with two intensities or more."""
+    swept = [
+        (case, {name: value for name, value in resolved(case).items() if name != FMAS})
+        for case in cases
+        if primary(case) and "operations_per_byte" in case.metrics
+    ]
+    meanings = param_meanings(swept)
+    names = distinguishing_params([params for _, params in swept], LAYOUT, meanings)
+    groups: dict[str, list[CaseResult]] = {}
+    for case, params in swept:
+        groups.setdefault(group_name(params, names, LAYOUT, meanings), []).append(case)
+    return [_roof(name, found) for name, found in groups.items() if len(found) > 1]
+
+
+def _roof(name: str, cases: Sequence[CaseResult]) -> Roof:
+    points = tuple(sorted((_point(case) for case in cases), key=lambda point: point.x))
+    limits = [
+        metric.limit.value
+        for case in cases
+        if (metric := primary(case)) and metric.limit and metric.limit.value is not None
+    ]
+    return Roof(
+        name=name,
+        points=points,
+        bandwidth=max(point.y / point.x for point in points),
+        peak=max(point.y for point in points),
+        limit=max(limits, default=None),
+    )
+
+
+def _point(case: CaseResult) -> CurvePoint:
+    metric = primary(case)
+    assert metric is not None
+    statistics = metric.statistics
+    return CurvePoint(
+        case.metrics["operations_per_byte"].statistics.median,
+        statistics.median,
+        statistics.interval.low,
+        statistics.interval.high,
+    )
+
+
+def _chart(roofs: Sequence[Roof]) -> Chart:
+    measured = [Curve(roof.name, roof.points) for roof in roofs]
+    lines = [Curve("", roof.line, beside=number) for number, roof in enumerate(roofs)]
+    return Chart(
+        title="Roofline",
+        description=" ".join(_in_words(roof) for roof in roofs),
+        drawing=CurveChart(
+            INTENSITY,
+            RATE,
+            (*measured, *lines),
+            marks=tuple(
+                CurveMark(f"ridge {significant(roof.ridge, 2)}", roof.ridge) for roof in roofs
+            ),
+            marks_are="where the measured roofs meet",
+            dashed_are="the highest bandwidth of the sweep and the limit of the FMA units",
+        ),
+        numbers=_numbers(roofs),
+    )
+
+
+def _in_words(roof: Roof) -> str:
+    return (
+        f"{roof.name}: {human(roof.bandwidth, 'byte/s')} from memory, "
+        f"{human(roof.peak, 'operation/s')} in the core; the roofs meet at "
+        f"{significant(roof.ridge, 2)} operations a byte."
+    )
+
+
+def _table(roofs: Sequence[Roof]) -> Table:
+    columns = (
+        Column("roofs"),
+        *(Column(title, figures=True) for title in ("memory", "core", "FMA limit", "ridge")),
+    )
+    rows = tuple(
+        (
+            roof.name,
+            human(roof.bandwidth, "byte/s"),
+            human(roof.peak, "operation/s"),
+            NOTHING if roof.limit is None else human(roof.limit, "operation/s"),
+            f"{significant(roof.ridge, 3)} op/B",
+        )
+        for roof in roofs
+    )
+    return Table("Both roofs, and where they meet", columns, (RowGroup(None, rows),))
+
+
+def _numbers(roofs: Sequence[Roof]) -> Table:
+    places = sorted({point.x for roof in roofs for point in roof.points})
+    known = [{point.x: point.y for point in roof.points} for roof in roofs]
+    columns = (
+        Column("operations a byte"),
+        *(Column(roof.name, figures=True) for roof in roofs),
+    )
+    rows = tuple(
+        (significant(x, 3), *(human(one.get(x), "operation/s") for one in known)) for x in places
+    )
+    return Table("Roofline: the figures", columns, (RowGroup(None, rows),))
