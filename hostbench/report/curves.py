@@ -27,6 +27,8 @@ from hostbench.report.grouping import (
 
 CURVES_A_CHART = 8
 MARKS_ARE = "size of a cache"
+# More characters than `1000 KiB` has.
+LONG_SIZE = 8
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,20 @@ def _place(value: float, axis: CurveAxis) -> str:
     return tick(value, axis.unit) if axis.unit == "1" else human(value, axis.unit)
 
 
+def _end(value: float, axis: CurveAxis) -> str:
+    """Return the place in a few characters: 1 GiB and a cache line is 1 GiB."""
+    exact = _place(value, axis)
+    return binary_bytes(value) if axis.unit == "byte" and len(exact) > LONG_SIZE else exact
+
+
 def _description(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> str:
     """Return the ends of each curve in a sentence."""
     sentences = []
     for curve in curves:
         first, last = curve.points[0], curve.points[-1]
-        ends = f"{human(first.y, y.unit)} at {_place(first.x, x)}"
+        ends = f"{human(first.y, y.unit)} at {_end(first.x, x)}"
         if len(curve.points) > 1:
-            ends = f"from {ends} to {human(last.y, y.unit)} at {_place(last.x, x)}"
+            ends = f"from {ends} to {human(last.y, y.unit)} at {_end(last.x, x)}"
         sentences.append(sentence(f"{curve.label}: {ends}" if curve.label else ends.capitalize()))
     return " ".join(sentences)
 
