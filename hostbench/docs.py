@@ -171,7 +171,7 @@ def settings_page(pages: Mapping[str, str]) -> str:
     lines = [
         "# Settings",
         "",
-        "Every variable that sets something, with the page that gives its default, what is allowed "
+        "The variables that pages explain, with the page that gives its default, what is allowed "
         "and what it does. Generated from these pages by `python -m hostbench.docs`. Do not edit. "
         "A variable that ends in `_FILE` names a file; for a secret it takes precedence over the "
         "variable without that ending. `.env.example` shows those of the stack.",

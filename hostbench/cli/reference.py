@@ -18,7 +18,8 @@ WIDTH = 80
 
 def page() -> str:
     """Return the reference; nothing in it depends on this host."""
-    root = typer.main.get_group(app)
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
     lines = [
         "# The command line",
         "",

@@ -7,7 +7,7 @@ from hostbench.model.campaign import LockName
 
 _WORDS: Mapping[LockName, str] = {"host": "the host's lock file", "lease": "a Lease object"}
 # A run by hand is of no campaign, and its document names no lock.
-_NONE = "none that a document names"
+_NONE = "unknown (the document names no lock)"
 
 
 def locks_words(hosts: Mapping[str, Sequence[LockName]], most: int) -> str:

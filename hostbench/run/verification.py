@@ -38,8 +38,20 @@ from hostbench.run.local import LocalTransport, command_line
 # What computes, or holds what is computed.
 SUBSYSTEMS = ("cpu", "mem", "gpu")
 PATTERNS = "mem.patterns"
-# Its steps are not checked: no result depends on what they compute.
-UNCHECKED = frozenset({"cpu.clock"})
+# They time something else than a computation: the clock, the kernel, the way between cores.
+UNCHECKED = frozenset(
+    f"cpu.{name}"
+    for name in (
+        "clock",
+        "context_switch",
+        "core_to_core",
+        "fixed_work",
+        "page_fault",
+        "process_start",
+        "syscall",
+        "wakeup",
+    )
+)
 # Parameters that choose another kernel.
 KERNEL_PARAMS = ("dtype", "isa", "mix", "operation")
 # Of matrices, so that one step takes milliseconds.
@@ -111,7 +123,7 @@ def run_verification(
     programs = load_programs(names)
     host = inventory(gpu=any(find_subsystem(name).has_devices for name in names))
     tables = {name: program.table for name, program in programs.items() if _is_here(name, host)}
-    suite, not_run = _suite(tables, request.memory_share)
+    suite, not_run = suite_of_kernels(tables, request.memory_share)
     cases = make_plan(suite, tables, host).cases
     with host_lock(request.wait_s, interrupt) as lock:
         lock.name_holder("verify")
@@ -151,7 +163,9 @@ def _resumable(earlier: Verification, host: HostInventory) -> Verification:
     return earlier.model_copy(update={"cpus": now.cpus})
 
 
-def _suite(tables: Mapping[str, Table], memory_share: float) -> tuple[Suite, dict[str, str]]:
+def suite_of_kernels(
+    tables: Mapping[str, Table], memory_share: float
+) -> tuple[Suite, dict[str, str]]:
     """Return every kernel of these programs that can run here, and why the others cannot."""
     cases, not_run = [], {}
     for name, table in tables.items():

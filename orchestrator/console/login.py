@@ -64,7 +64,7 @@ async def login_page(
             return await _again(request, view, _BAD_LINK, 401)
         view = view.model_copy(update={"name": owner.name})
     answer = await _form(request, view)
-    # Whoever logs in soon opens the form of a new measurement, which reads all suites once.
+    # The form of a new measurement, often opened next, reads all suites once.
     answer.background = BackgroundTask(suites)
     return answer
 

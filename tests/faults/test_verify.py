@@ -15,6 +15,9 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.cli.verify import exposure_sentence
 from hostbench.host.hardware_errors import error_counts, hottest_celsius
 from hostbench.model.verification import Exposure
+from hostbench.plan.workloads import find_workload
+from hostbench.programs.program import load_programs
+from hostbench.run.verification import suite_of_kernels
 from services.gpu.tests import cuda_stub
 from tests.faults.command import CHECKOUT, PROGRAMS, Command, Ended, end_of
 from tests.patience import wait_until
@@ -195,3 +198,13 @@ def test_counts_of_the_kernel(tmp_path: Path) -> None:
         "/proc/interrupts MCE": 3,
     }
     assert hottest_celsius(sys) == 61.5
+
+
+def test_every_kernel_takes_the_parameters_of_its_turns() -> None:
+    tables = {name: program.table for name, program in load_programs(("cpu", "mem")).items()}
+    suite, _ = suite_of_kernels(tables, 0.5)
+    assert len(suite.cases) > 20
+    for case in suite.cases:
+        workload = find_workload(tables, case.workload)
+        for param in ("threads", "cpus", "duration_s"):
+            assert workload.param(param) is not None, (case.workload, param)

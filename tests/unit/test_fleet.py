@@ -322,7 +322,7 @@ def test_the_lock_of_each_host_is_named() -> None:
     words = (
         "the host's lock file, on 10 hosts: node-0000, node-0001, node-0002 and 7 more; "
         "the host's lock file and a Lease object, on 1 host: node-0003; "
-        "none that a document names, on 1 host: node-0005"
+        "unknown (the document names no lock), on 1 host: node-0005"
     )
     assert f"Lock held: {words}." in list(fleet_sentences(fleet))
     assert "Lock held: the host's lock file, on 12 hosts." in list(

@@ -326,7 +326,10 @@ def test_both_nodes_of_a_pair_have_its_lock() -> None:
         host: " ".join(locks) for host, locks in matrix.locks.items()
     }
     page = html(pairs_report(matrix))
-    assert "the host&#39;s lock file, on 3 hosts: a, b, d; none that a document names" in page
+    assert (
+        "the host&#39;s lock file, on 3 hosts: a, b, d; unknown (the document names no lock)"
+        in page
+    )
 
 
 def test_a_far_host_has_the_name_of_its_node() -> None:

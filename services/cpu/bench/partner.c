@@ -41,7 +41,7 @@ int partner_check_switches(struct run *run, uint64_t turns, uint64_t switches)
                " switches of the CPU: the kernel does not keep both sides on one CPU, or counts "
                "wrongly; trust no figure of it",
                turns, switches);
-    return EXIT_WRONG;
+    return EXIT_RESOURCE;
 }
 
 int partner_lacks(struct run *run, const char *what)
