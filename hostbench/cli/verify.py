@@ -3,6 +3,7 @@ import."""
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -91,14 +92,15 @@ def verify(
 
         check_textfile(openmetrics)
     store = VerificationStore(results_directory(results))
-    earlier = None if resume is None else store.load(resume)
+    if resume is not None:
+        resume = store.load(resume).id  # so that a wrong one is refused before the wait
     request = VerifyRequest(
         duration_s=_span_s(for_),
         subsystems=tuple(dict.fromkeys(subsystem or ())),
         memory_share=whole_number("--memory", memory, 1, MEMORY_PERCENT_MOST) / 100,
         seed=None if seed is None else whole_number("--seed", seed, 0, SEED_MOST),
         wait_s=seconds("--wait", wait),
-        earlier=earlier,
+        earlier=None if resume is None else partial(store.load, resume),
     )
     found, signal = run_verification(request, interrupt, _Keeper(PlainProgress(sys.stderr), store))
     if as_json:

@@ -16,8 +16,9 @@ class Exposure(BodyModel):
     """What was checked of a subsystem.
 
     - `unit`: what is counted, `operation` or `byte`.
-    - `checks`: those whose results were compared, bit by bit. Those of a trial that found an error
-      are unknown and do not count.
+    - `checks`: those whose results were compared, bit by bit. Of memory kernels that write, these
+      are the bytes of the last pass. Those of a trial that found an error are unknown and do not
+      count.
     - `checks_of_cpu`: the part of each CPU. Empty: the subsystem is no part of the CPUs.
     - `errors`: trials that found an error.
     """
@@ -73,8 +74,8 @@ class Verification(BodyModel):
       counts none here.
     - `clock_hertz`: the lowest and highest clock of a CPU trial. `celsius_most`: None without a
       sensor.
-    - `ended`: `time`, `errors` (so many that more say nothing new), or the signal; `runs` until
-      then.
+    - `ended`: `time`, `errors` (so many that more say nothing new), the signal, or `a missing
+      resource`; `runs` until then.
     """
 
     document: Literal[1] = Field(default=1, alias="schema")

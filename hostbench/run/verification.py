@@ -12,11 +12,11 @@ import secrets
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hostbench.base.errors import UsageError
+from hostbench.base.errors import ResourceError, UsageError
 from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.host.hardware_errors import error_counts, hottest_celsius
 from hostbench.host.inventory import inventory
@@ -38,6 +38,11 @@ from hostbench.run.local import LocalTransport, command_line
 # What computes, or holds what is computed.
 SUBSYSTEMS = ("cpu", "mem", "gpu")
 PATTERNS = "mem.patterns"
+# Of these, what the last pass leaves in the arrays is compared, once.
+LAST_PASS = frozenset(
+    f"mem.{name}"
+    for name in ("write", "copy", "scale", "add", "triad", "read_write", "memset_write")
+)
 # They time something else than a computation: the clock, the kernel, the way between cores.
 UNCHECKED = frozenset(
     f"cpu.{name}"
@@ -90,8 +95,8 @@ class VerifyRequest:
     """What to verify.
 
     `duration_s`: no trial begins later. `subsystems`: empty: all. `memory_share`: of the free
-    memory, for patterns. `seed`: that of the first round; None: a random one. `earlier`: what to
-    add to.
+    memory, for patterns. `seed`: that of the first round; None: a random one. `earlier` reads what
+    to add to, once no other run holds the host.
     """
 
     duration_s: float
@@ -99,7 +104,7 @@ class VerifyRequest:
     memory_share: float = 0.8
     seed: int | None = None
     wait_s: float = 0.0
-    earlier: Verification | None = None
+    earlier: Callable[[], Verification] | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def run_verification(
     with host_lock(request.wait_s, interrupt) as lock:
         lock.name_holder("verify")
         transport = LocalTransport(programs, interrupt, lock.descriptor)
-        begun = _begun(host) if request.earlier is None else _resumable(request.earlier, host)
+        begun = _begun(host) if request.earlier is None else _resumable(request.earlier(), host)
         run = _Verification(request, begun, programs, tables, cases, transport, keeper, interrupt)
         run.not_run |= not_run
         return run.run()
@@ -235,7 +240,17 @@ class _Verification:
             self._run_turns()
         except Interrupted as interrupted:
             signal, self._ended = interrupted, interrupted.signum.name
-        return self._keep(), signal
+        except ResourceError as error:  # must not hide what was found
+            self._cut_short(error)
+        try:
+            return self._keep(), signal
+        except ResourceError as error:
+            self._cut_short(error)
+            return self._result(), signal
+
+    def _cut_short(self, error: ResourceError) -> None:
+        self._failed["hostbench"], self._ended = error.message, "a missing resource"
+        self._keeper.say(error.message)
 
     def _run_turns(self) -> None:
         rounds = {name: self._turns(name) for name in self._tables}
@@ -333,14 +348,19 @@ class _Verification:
     def _checked(self, turn: _Turn, trial: Trial, seed: int) -> TrialFailed | None:
         """Run a trial and count what it checked. Return what is wrong if its checksum is not that
         of another CPU. Raise TrialFailed, Interrupted."""
-        wrong = None
-        for event in self._transport.run(trial):
-            if isinstance(event, StartEvent):
-                wrong = self._compared(turn, event, seed)
-            elif isinstance(event, SkipEvent):
-                self.not_run[turn.case.title] = event.reason
-            elif isinstance(event, EndEvent) and wrong is None:
-                self._count(turn, event)
+        wrong, start = None, None
+        try:
+            for event in self._transport.run(trial):
+                if isinstance(event, StartEvent):
+                    wrong, start = self._compared(turn, event, seed), event
+                elif isinstance(event, SkipEvent):
+                    self.not_run[turn.case.title] = event.reason
+                elif isinstance(event, EndEvent) and start is not None and wrong is None:
+                    self._count(turn, start, event)
+        except TrialFailed as failure:
+            # A CPU that computes wrong may crash the program, too.
+            if wrong is None or failure.code == "wrong_result":
+                raise
         return wrong
 
     def _compared(self, turn: _Turn, start: StartEvent, seed: int) -> TrialFailed | None:
@@ -361,11 +381,20 @@ class _Verification:
         message = f"CPU {cpu} makes {checksum} of the seed, CPU {other} {first}"
         return TrialFailed("wrong_result", message, wrong=wrong)
 
-    def _count(self, turn: _Turn, end: EndEvent) -> None:
-        unit = "byte" if "work_bytes" in end.metrics else "operation"
+    def _unit(self, turn: _Turn) -> str:
+        workload = find_workload(self._tables, turn.case.workload)
+        counts_bytes = any(metric.name == "work_bytes" for metric in workload.metrics)
+        return "byte" if counts_bytes else "operation"
+
+    def _count(self, turn: _Turn, start: StartEvent, end: EndEvent) -> None:
+        unit = self._unit(turn)
         checks: Counter[str] = Counter()
         for thread in end.threads:
-            checks[str(thread.cpu)] += thread.operations
+            compared = thread.operations
+            size = start.params.get("size_bytes")
+            if turn.case.workload in LAST_PASS and isinstance(size, int):
+                compared = min(compared, size // len(end.threads))
+            checks[str(thread.cpu)] += compared
         before = self._exposure(turn.subsystem, unit)
         of_cpu: Mapping[str, int] = checks if turn.cpus else {}
         self._exposures[turn.subsystem, unit] = before.model_copy(
@@ -389,7 +418,7 @@ class _Verification:
 
     def _found(self, turn: _Turn, trial: Trial, seed: int, failure: TrialFailed) -> None:
         """Record a wrong result, then try again where it was, and elsewhere."""
-        unit = "byte" if turn.case.workload == PATTERNS else "operation"
+        unit = self._unit(turn)
         before = self._exposure(turn.subsystem, unit)
         self._exposures[turn.subsystem, unit] = before.model_copy(
             update={"trials": before.trials + 1, "errors": before.errors + 1}
@@ -426,12 +455,15 @@ class _Verification:
         yield from itertools.islice(((cpu,) for cpu in self._cpus if cpu != wrong.cpu), 1)
 
     def _retested(self, turn: _Turn, seed: int) -> Retest:
-        trial, wrong, trials = self._trial(turn, seed), 0, RETESTS[turn.subsystem]
-        for _ in range(trials):
+        trial, wrong, trials = self._trial(turn, seed), 0, 0
+        for _ in range(RETESTS[turn.subsystem]):
             try:
                 found = self._checked(turn, trial, seed)
             except TrialFailed as failure:
-                found = failure if failure.code == "wrong_result" else None
+                if failure.code != "wrong_result":
+                    continue  # it says nothing of the CPU
+                found = failure
+            trials += 1
             wrong += found is not None
         return Retest(cpus=",".join(map(str, turn.cpus)), wrong=wrong, trials=trials)
 
@@ -455,8 +487,8 @@ class _Verification:
                 "seeds": tuple(self._seeds),
                 "exposures": tuple(self._exposures.values()),
                 "findings": tuple(self._findings),
-                "not_run": self.not_run,
-                "failed": self._failed,
+                "not_run": {**begun.not_run, **self.not_run},
+                "failed": {**begun.failed, **self._failed},
                 "hardware_errors": counts,
                 "clock_hertz": (min(self._clocks), max(self._clocks)) if self._clocks else None,
                 "celsius_most": max(self._celsius, default=None),
