@@ -5,6 +5,7 @@
 #include "partner.h"
 #include "statistics.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,8 +40,9 @@ struct switcher {
     bool by_pipe, by_process;
     struct turns *turns;
     struct pipe there, back;
-    unsigned token; /* the last one that came back */
-    pid_t child;    /* 0: there is none */
+    struct pipe own; /* for the calls alone */
+    unsigned token;  /* the last one that came back */
+    pid_t child;     /* 0: there is none */
     pthread_t partner;
     bool has_partner;
     uint64_t trips, switches;
@@ -89,10 +91,17 @@ static void *answer(void *argument)
     return NULL;
 }
 
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 static void close_pipe(struct pipe *pipe)
 {
-    close(pipe->read_end);
-    close(pipe->write_end);
+    close_end(&pipe->read_end);
+    close_end(&pipe->write_end);
 }
 
 static int open_pipe(struct run *run, struct pipe *pipe)
@@ -113,11 +122,15 @@ static int start_process(struct run *run, struct switcher *switcher)
         switcher->child = 0;
         return partner_lacks(run, "second process");
     }
-    if (switcher->child > 0)
+    if (switcher->child > 0) {
+        /* Nobody else holds them then: once the child has ended, no read waits for it. */
+        close_end(&switcher->there.read_end);
+        close_end(&switcher->back.write_end);
         return EXIT_OK;
+    }
     /* The parent may be gone already. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(switcher->there.write_end);
+    close_end(&switcher->there.write_end);
     if (getppid() == parent)
         answer(switcher);
     _exit(0);
@@ -127,7 +140,8 @@ static int start_partner(struct run *run, struct switcher *switcher)
 {
     if (switcher->by_process)
         return start_process(run, switcher);
-    switcher->has_partner = pthread_create(&switcher->partner, NULL, answer, switcher) == 0;
+    errno = pthread_create(&switcher->partner, NULL, answer, switcher);
+    switcher->has_partner = errno == 0;
     return switcher->has_partner ? EXIT_OK : partner_lacks(run, "second thread");
 }
 
@@ -140,7 +154,7 @@ static int setup(struct thread *thread)
     thread->state = switcher;
     if (!switcher)
         return partner_lacks(run, "memory");
-    switcher->there = switcher->back = (struct pipe){-1, -1};
+    switcher->there = switcher->back = switcher->own = (struct pipe){-1, -1};
     switcher->by_pipe = !strcmp(run_choice(run, "by"), "pipe");
     switcher->by_process = !strcmp(run_choice(run, "between"), "processes");
     switcher->turns = mmap(NULL, sizeof *switcher->turns, PROT_READ | PROT_WRITE,
@@ -153,6 +167,8 @@ static int setup(struct thread *thread)
     int failure = open_pipe(run, &switcher->there);
     if (!failure)
         failure = open_pipe(run, &switcher->back);
+    if (!failure)
+        failure = open_pipe(run, &switcher->own);
     return failure ? failure : start_partner(run, switcher);
 }
 
@@ -162,13 +178,14 @@ static void teardown(struct thread *thread)
     atomic_store(&switcher->turns->over, true);
     atomic_fetch_add(&switcher->turns->word, 2);
     partner_wake(&switcher->turns->word);
-    close(switcher->there.write_end); /* the partner's read gives 0 */
+    close_end(&switcher->there.write_end); /* the partner's read gives 0 */
     if (switcher->has_partner)
         pthread_join(switcher->partner, NULL);
     if (switcher->child > 0)
         waitpid(switcher->child, NULL, 0);
-    close(switcher->there.read_end);
+    close_pipe(&switcher->there);
     close_pipe(&switcher->back);
+    close_pipe(&switcher->own);
     munmap(switcher->turns, sizeof *switcher->turns);
     free(switcher);
 }
@@ -181,6 +198,15 @@ static bool trip_by_pipe(struct switcher *switcher, unsigned *token)
            receive(switcher->back.read_end, token);
 }
 
+/* An error, too: whoever ignores SIGCHLD has no children that have ended. */
+static bool child_has_ended(const struct switcher *switcher)
+{
+    siginfo_t ended = {.si_pid = 0};
+    return switcher->child > 0 &&
+           (waitid(P_PID, (id_t)switcher->child, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            ended.si_pid != 0);
+}
+
 static bool trip_by_futex(const struct run *run, struct switcher *switcher, unsigned *token)
 {
     struct turns *turns = switcher->turns;
@@ -189,7 +215,8 @@ static bool trip_by_futex(const struct run *run, struct switcher *switcher, unsi
     while ((*token = atomic_load(&turns->word)) == switcher->token + 1) {
         if (run_stopping(run))
             return false;
-        partner_sleep(&turns->word, switcher->token + 1);
+        if (!partner_sleep(&turns->word, switcher->token + 1) && child_has_ended(switcher))
+            return false;
     }
     return true;
 }
@@ -249,14 +276,13 @@ static int verify(struct thread *thread, uint64_t units)
 
 /* ---- the calls alone ----------------------------------------------------------------------------- */
 
-/* What one side calls for a hand-over, without anybody to hand over to: from the pipe back nobody
- * but this side reads. */
+/* What one side calls for a hand-over, without anybody to hand over to. */
 static void call_alone(const struct switcher *switcher, atomic_uint *word)
 {
     unsigned token;
     if (switcher->by_pipe) {
-        send_on(switcher->back.write_end, 0);
-        receive(switcher->back.read_end, &token);
+        send_on(switcher->own.write_end, 0);
+        receive(switcher->own.read_end, &token);
         return;
     }
     partner_wake(word);

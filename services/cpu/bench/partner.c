@@ -14,10 +14,11 @@ enum { LOOK_AGAIN_NS = 50 * 1000 * 1000 };
 /* A thread that has been woken may find its turn over before it has slept. */
 static const double LEAST_SWITCHES = 0.9;
 
-void partner_sleep(atomic_uint *word, unsigned seen)
+bool partner_sleep(atomic_uint *word, unsigned seen)
 {
     const struct timespec look_again = {.tv_nsec = LOOK_AGAIN_NS};
-    syscall(SYS_futex, word, FUTEX_WAIT, seen, &look_again, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT, seen, &look_again, NULL, 0) == 0 ||
+           errno != ETIMEDOUT;
 }
 
 void partner_wake(atomic_uint *word)

@@ -17,8 +17,8 @@ static inline uint64_t now_ns(void)
 }
 
 /* Sleeps while the word is `seen`, 50 ms at most: whoever waits looks for the end of the run itself.
- * The word may lie in memory that processes share. */
-void partner_sleep(atomic_uint *word, unsigned seen);
+ * The word may lie in memory that processes share. false: nobody woke it in this time. */
+bool partner_sleep(atomic_uint *word, unsigned seen);
 /* Wakes the one that sleeps on the word. */
 void partner_wake(atomic_uint *word);
 

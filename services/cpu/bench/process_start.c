@@ -36,9 +36,24 @@ static int setup(struct thread *thread)
     return EXIT_OK;
 }
 
+/* The end of a process, or that it cannot be known. */
+static int refuse_end(struct run *run, pid_t child, bool is_known, int status)
+{
+    if (!is_known)
+        run_reason(run, "the end of process %d cannot be waited for (%s): is SIGCHLD ignored?",
+                   child, strerror(errno));
+    else if (WIFSIGNALED(status))
+        run_reason(run, "process %d was ended by signal %d: does something end processes?", child,
+                   WTERMSIG(status));
+    else
+        run_reason(run, "process %d has ended with exit code %d: can %s be executed here?", child,
+                   WEXITSTATUS(status), program);
+    return EXIT_FAILED;
+}
+
 static int start_and_wait(struct run *run, const struct starter *starter)
 {
-    int status;
+    int status = 0;
     pid_t child = fork();
     if (child < 0)
         return partner_lacks(run, "new process");
@@ -47,11 +62,10 @@ static int start_and_wait(struct run *run, const struct starter *starter)
             execv(program, (char *[]){program, NULL});
         _exit(starter->executes);
     }
-    if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    bool is_known = waitpid(child, &status, 0) == child;
+    if (is_known && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return EXIT_OK;
-    run_reason(run, "process %d did not end by itself and well (%s): does something end processes?",
-               child, starter->executes ? program : "fork");
-    return EXIT_WRONG;
+    return refuse_end(run, child, is_known, status);
 }
 
 static int loop(struct thread *thread)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,41 +17,43 @@ struct caller {
     int zero, null;
     long parent;
     uint64_t done;
-    bool (*call)(const struct caller *);
+    bool (*call)(struct caller *);
 };
 
 /* Past the C library: what it might remember is not what is measured. */
-static bool call_getppid(const struct caller *caller)
+static bool call_getppid(struct caller *caller)
 {
-    return syscall(SYS_getppid) == caller->parent;
+    long parent = syscall(SYS_getppid);
+    /* When the parent has ended, another process has taken its place. */
+    return parent >= 0 && (parent == caller->parent || parent == (caller->parent = getppid()));
 }
 
-static bool call_read(const struct caller *caller)
+static bool call_read(struct caller *caller)
 {
     char byte = 1;
     return read(caller->zero, &byte, 1) == 1 && byte == 0;
 }
 
-static bool call_write(const struct caller *caller)
+static bool call_write(struct caller *caller)
 {
     return write(caller->null, "", 1) == 1;
 }
 
-static bool call_stat(const struct caller *caller)
+static bool call_stat(struct caller *caller)
 {
     struct stat status;
     (void)caller;
     return stat("/dev/null", &status) == 0 && S_ISCHR(status.st_mode);
 }
 
-static bool call_open_close(const struct caller *caller)
+static bool call_open_close(struct caller *caller)
 {
     (void)caller;
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return fd >= 0 && close(fd) == 0;
 }
 
-static bool (*const functions[])(const struct caller *) = {
+static bool (*const functions[])(struct caller *) = {
     call_getppid, call_read, call_write, call_stat, call_open_close,
 };
 
@@ -81,10 +84,18 @@ static int step(struct thread *thread, uint64_t batch)
 {
     struct caller *caller = thread->state;
     uint64_t done = 0;
+    errno = 0;
     for (uint64_t i = 0; i < batch; i++)
         done += caller->call(caller);
     caller->done += done;
-    return EXIT_OK;
+    if (done == batch)
+        return EXIT_OK;
+    run_reason(thread->run,
+               "%" PRIu64 " of %" PRIu64 " calls of %s failed (%s): does something on this host "
+               "forbid or change them?",
+               batch - done, batch, run_choice(thread->run, "call"),
+               errno ? strerror(errno) : "they gave something else than they must");
+    return EXIT_FAILED;
 }
 
 static int verify(struct thread *thread, uint64_t units)

@@ -4,6 +4,7 @@
 #include "monotonic.h"
 #include "partner.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ static int start_sleeper(struct run *run, struct sleeper *sleeper)
     pthread_attr_setaffinity_np(&attributes, sizeof set, set);
     int error = pthread_create(&sleeper->handle, &attributes, sleep_and_answer, sleeper);
     pthread_attr_destroy(&attributes);
+    errno = error;
     return error ? partner_lacks(run, "second thread") : EXIT_OK;
 }
 
@@ -175,7 +177,7 @@ static int wake(struct thread *thread, struct sleeper *sleeper, bool resting)
                    "the thread on CPU %d woke up before it was woken: the clocks of the CPUs "
                    "differ; trust no figure of it",
                    sleeper->cpu);
-        return EXIT_WRONG;
+        return EXIT_FAILED;
     }
     run_loop_done(thread, 0, sleeper->woken_ns - start_ns);
     return EXIT_OK;

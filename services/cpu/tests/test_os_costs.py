@@ -16,7 +16,7 @@ from tests.each import each
 from tests.machine_code import ROOT
 
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
-UNSUPPORTED = 4
+FAILED, UNSUPPORTED = 1, 4
 BRIEF = ("--duration-s", "0.1", "--warmup-s", "0.02")
 CPUS = sorted(os.sched_getaffinity(0))
 two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
@@ -115,6 +115,26 @@ def test_the_second_process_ends_with_the_program(how: signal.Signals) -> None:
     until_s = time.monotonic() + 10
     while Path(f"/proc/{child}").exists() and not is_zombie(child):
         assert time.monotonic() < until_s, "the second process has outlived the program"
+
+
+@each("means", ["pipe", "futex"])
+def test_without_the_second_process_the_trial_ends(means: str) -> None:
+    arguments = ["context_switch", "--by", means, "--duration-s", "60"]
+    with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert json.loads(program.stdout.readline())["event"] == "start"
+        (child,) = children_of(program.pid)
+        os.kill(child, signal.SIGKILL)
+        output, _ = program.communicate(timeout=10)
+    assert program.returncode == FAILED
+    assert "does not answer" in json.loads(output.splitlines()[-1])["message"]
+
+
+def test_a_process_whose_end_is_hidden_is_no_wrong_result() -> None:
+    command = ["env", "--ignore-signal=CHLD", str(PROGRAM), "process_start", *BRIEF]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == FAILED
+    assert "No child processes" in json.loads(result.stdout.splitlines()[-1])["message"]
 
 
 def is_zombie(pid: int) -> bool:

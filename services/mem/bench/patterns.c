@@ -140,7 +140,19 @@ static void name_physical(char *text, size_t size, const void *at)
         close(fd);
 }
 
-/* Names the first wrong word of a block. Unless none is wrong any more: then the reading was. */
+/* A block that was wrong, of which no word is wrong any more. */
+static int refuse_reading(const struct thread *thread, const uint64_t *at, enum pattern pattern)
+{
+    char physical[40];
+    name_physical(physical, sizeof physical, at);
+    run_reason(thread->run,
+               "CPU %d read something wrong in the %d bytes at 0x%" PRIxPTR ", %spattern %s, and "
+               "all of it is right when read again: the reading was wrong",
+               thread->cpu, BLOCK_BYTES, (uintptr_t)at, physical, pattern_names[pattern]);
+    return EXIT_WRONG;
+}
+
+/* Names the first wrong word of a block. */
 static int refuse_block(const struct thread *thread, const struct part *part, size_t block,
                         uint64_t seed, uint64_t pass)
 {
@@ -157,8 +169,8 @@ static int refuse_block(const struct thread *thread, const struct part *part, si
             break;
     }
     if (value == right)
-        at = part->words + block * BLOCK_WORDS;
-    for (unsigned i = 0; i < READ_AGAIN && value != right; i++)
+        return refuse_reading(thread, part->words + block * BLOCK_WORDS, pattern);
+    for (unsigned i = 0; i < READ_AGAIN; i++)
         again += read_again(at) != right;
     name_physical(physical, sizeof physical, at);
     run_wrong(thread, right, value, "address 0x%" PRIxPTR ", %spattern %s", (uintptr_t)at, physical,
