@@ -18,7 +18,8 @@ from tests.machine_code import ROOT
 from tests.patience import PATIENCE_S
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-pytestmark = pytest.mark.exhaustive
+# Six lanes at once make the build of the site take minutes.
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(400)]
 NARROW, WIDE = 380, 1440
 
 
