@@ -17,6 +17,7 @@
 enum {
     CALLERS_LEAST = 50,     /* NUM_BUFFERS of OpenBLAS's memory.c is never less … */
     CALLERS_PER_THREAD = 2, /* … and else twice the threads it was built for */
+    CALLERS_SPARE = 8,      /* with as many callers as buffers, it warned now and then */
 };
 
 struct source {
@@ -134,6 +135,7 @@ static const char *identify_openblas(const struct source *source, void *handle,
     library->callers_max = CALLERS_PER_THREAD * built_for;
     if (library->callers_max < CALLERS_LEAST)
         library->callers_max = CALLERS_LEAST;
+    library->callers_max -= CALLERS_SPARE;
     library->thread_safe =
         !strstr(library->config, "SINGLE_THREADED") || strstr(library->config, "USE_LOCKING");
     if (get_threads() != 1)
@@ -217,7 +219,10 @@ bool blas_library_load_copy(unsigned which, const struct blas_library *library, 
         return false;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     void *handle = load_file(path);
-    close(fd);
+    /* Stays open otherwise: by the number of a closed one the next copy would have the same name,
+     * and dlopen() would give this one again. */
+    if (!handle)
+        close(fd);
     return handle && !find_functions(which, handle, copy);
 }
 #endif
