@@ -198,7 +198,7 @@ def test_what_is_naive_is_called_so(variant: Variant) -> None:
             assert workload.naive is named, f"{subsystem}.{workload.name}"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.exhaustive
 def test_every_workload_and_choice(variant: Variant, schema: Draft202012Validator) -> None:
     ended = set()
