@@ -64,6 +64,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], ExitCode], ...] = (
     ("baseline", ("list",), ExitCode.OK),
     ("ab", ("--workload=cpu.clock", "--a=threads=1", "--blocks=7"), ExitCode.USAGE),
     ("doctor", (), ExitCode.OK),
+    ("verify", ("--for=1s", "--subsystem=cpu"), ExitCode.OK),
     ("fleet", ("schedule", "a", "b"), ExitCode.OK),
     # Kubernetes takes a package more.
     ("fleet", ("list",), ExitCode.RESOURCE),
