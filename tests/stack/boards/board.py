@@ -18,7 +18,9 @@ PERCENTILES = tuple(f"latency_{name}_s" for name in ("p50", "p90", "p99", "p99_9
 LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
 CARD = {"A": "nvml_clock_hertz", "B": "power_watts", "C": "temperature_celsius"}
 TAGGED = (
-    "dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index", "cache_mode",
+    "dtype", "isa", "threads", "chains",
+    "stride_bytes",
+    "pages", "pattern", "load", "operation", "index", "cache_mode",
     "engine", "target", "direction", "ip_version", "send_path",
     "receive_path", "udp_path", "congestion", "wait", "backend", "instruction", "host_memory",
     "mode", "path",
