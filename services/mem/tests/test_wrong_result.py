@@ -235,9 +235,7 @@ def test_the_wrong_library_does_no_harm_to_our_own_kernels(shim: dict[str, str])
     assert call("copy", "--store=plain", *BRIEF, env=environment).returncode == OK
 
 
-@pytest.mark.parametrize(
-    "workload", ["read", "copy", "triad", "pointer_chase", "naive_copy", "patterns"]
-)
+@pytest.mark.parametrize("workload", ["read", "copy", "triad", "pointer_chase", "naive_copy"])
 def test_memory_that_changes_by_itself_is_no_figure(workload: str) -> None:
     """As a failing module does: single bits, in the middle of the arrays."""
     with subprocess.Popen(
