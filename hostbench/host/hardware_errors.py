@@ -1,4 +1,4 @@
-"""Errors that the hardware itself has counted, and its temperature, as far as the kernel tells."""
+"""Read the hardware's own error counters and its temperature from the kernel."""
 
 import re
 from pathlib import Path

@@ -123,7 +123,7 @@ static int start_process(struct run *run, struct switcher *switcher)
         return partner_lacks(run, "second process");
     }
     if (switcher->child > 0) {
-        /* Nobody else holds them then: once the child has ended, no read waits for it. */
+        /* Only the child holds these ends then, so a read ends when the child does. */
         close_end(&switcher->there.read_end);
         close_end(&switcher->back.write_end);
         return EXIT_OK;
@@ -198,7 +198,7 @@ static bool trip_by_pipe(struct switcher *switcher, unsigned *token)
            receive(switcher->back.read_end, token);
 }
 
-/* An error, too: whoever ignores SIGCHLD has no children that have ended. */
+/* An error means that it has ended, too: where SIGCHLD is ignored, the kernel keeps no record. */
 static bool child_has_ended(const struct switcher *switcher)
 {
     siginfo_t ended = {.si_pid = 0};

@@ -110,7 +110,7 @@ static void teardown(struct thread *thread)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-/* As loop_add_chain(), whose result nobody sees. */
+/* The same additions as loop_add_chain(), but it returns the sum, which is verified. */
 static uint64_t chain(uint64_t iterations, uint64_t x)
 {
     __asm__ volatile(LOOP_BEGIN ADD_16 ADD_16 ADD_16 ADD_16 ADD_16 LOOP_END

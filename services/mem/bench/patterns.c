@@ -140,7 +140,7 @@ static void name_physical(char *text, size_t size, const void *at)
         close(fd);
 }
 
-/* A block that was wrong, of which no word is wrong any more. */
+/* The block was wrong when it was compared, and all of its words are right when read again. */
 static int refuse_reading(const struct thread *thread, const uint64_t *at, enum pattern pattern)
 {
     char physical[40];
