@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,8 +23,11 @@ from tests.console.real_console import BOARDS, ConsoleStack
 from tests.console.stored_series import store_baseline, store_series
 from tests.console.test_pages import ARABIC, EVIL, text_of, twin
 from tests.each import each
+from tests.patience import quickest
 
 HOST = "bench-9"
+# Of the first page, on two CPUs of which other tests take most.
+ANSWER_S_MOST = 0.3
 CASE = "cpu.fma fp64 avx2 2 threads"
 CHANGED_AT, JOBS = 14, 24
 
@@ -320,24 +324,24 @@ def test_twenty_thousand_results_of_five_hundred_hosts(tmp_path: Path) -> None:
         store_series(results, "bench-1", [1.0])
         multiplied(results, hosts=500, count=20_000)
         bob = console.logged_in("bob")
-        took: dict[str, list[float]] = {}
-        for _ in range(5):
-            for query in (
-                "",
-                "page=400",
-                "host=node-007",
-                "suite=quick&verdict=clean&page=200",
-                f"case={quote(CASE)}&verdict=clean",
-                "case=fma&verdict=disturbed",
-                "since=2026-01-01",
-            ):
-                began_s = time.perf_counter()
-                answer = bob.get(f"/ui/results?{query}")
-                took.setdefault(query, []).append(time.perf_counter() - began_s)
-                assert answer.status_code == 200 and len(answer.content) < 100_000
-        # The least: other work on the machine may take the rest.
-        least_ms = {query: min(times) * 1000 for query, times in took.items()}
-        assert max(least_ms.values()) < 300, least_ms
+
+        def took_s(query: str) -> float:
+            began_s = time.perf_counter()
+            answer = bob.get(f"/ui/results?{query}")
+            took_s = time.perf_counter() - began_s
+            assert answer.status_code == 200 and len(answer.content) < 100_000
+            return took_s
+
+        for query in (
+            "",
+            "page=400",
+            "host=node-007",
+            "suite=quick&verdict=clean&page=200",
+            f"case={quote(CASE)}&verdict=clean",
+            "case=fma&verdict=disturbed",
+            "since=2026-01-01",
+        ):
+            assert quickest(partial(took_s, query), ANSWER_S_MOST) < ANSWER_S_MOST, query
         last = twin(console, "/ui/results.json?page=9999")
         assert (last["pages"]["page"], len(last["rows"])) == (401, 1)
     found = listed_results(results, ResultFilter(host="node-007"), 0, 50)

@@ -98,8 +98,6 @@ def test_time_that_the_hypervisor_gives_to_others(
         assert found.value == pytest.approx(quiet, rel=CLOSE_RATIO[accelerator])
 
 
-# Where the host has no CPU for the guest, the stop can fall outside the trial.
-@pytest.mark.flaky(reruns=2)
 def test_a_guest_that_is_stopped_in_mid_trial(tmp_path: Path, accelerator: str) -> None:
     """For half as long as the trial takes: no clean slice holds any of that, and the trial counts
     all the same for no figure."""
@@ -109,16 +107,19 @@ def test_a_guest_that_is_stopped_in_mid_trial(tmp_path: Path, accelerator: str) 
         time.sleep(DURATION_S / 2)
         one.resume()
 
-    ratios = []
+    ratios: list[float | str] = []
     for attempt in range(ATTEMPTS):
         alone = trial(tmp_path / f"alone{attempt}", accelerator)
         stopped = trial(tmp_path / f"stopped{attempt}", accelerator, stop)
         assert alone.value and stopped.value and stopped.end is not None
         delivered = stopped.end.metrics["operations_per_second_makespan"]
-        assert delivered is not None and delivered < 0.75 * stopped.value, "it was not stopped"
+        assert delivered is not None
+        if delivered > 0.75 * stopped.value:
+            ratios.append("not stopped: the host had no CPU for the guest, so it was over already")
+            continue
         assert STOPPED in reason_codes(stopped) and stopped.verdict is Verdict.DISTURBED
         assert (stopped.end.disturbance.stopped_s or 0.0) > DURATION_S / 4
-        ratios.append(stopped.value / alone.value)
-        if abs(ratios[-1] - 1) < CLOSE_RATIO[accelerator]:
+        ratios.append(ratio := stopped.value / alone.value)
+        if abs(ratio - 1) < CLOSE_RATIO[accelerator]:
             return
     pytest.fail(f"stopped over alone: {ratios}")

@@ -1,6 +1,7 @@
 """GET /metrics: the orchestrator's own figures and the series of the hosts with stored jobs; and
 the alert rules that users take."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -25,10 +26,12 @@ from hostbench.decisions.index import INDEX, FigureIndex, newest_statuses
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import JobFigures, SubsystemStatus
 from hostbench.model.result import Verdict
-from hostbench.page.series import SERIES_MOST, exposition, write_textfile
+from hostbench.model.verification import Verification
+from hostbench.page.series import SERIES_MOST, exposition, verification_series, write_textfile
 from hostbench.results.store import DOCUMENT, JobDirectory
 from orchestrator.results import monitored
 from orchestrator.results.monitored import MonitoredHosts
+from tests.patience import quickest
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.ports import free_port
 from tests.stack.prometheus import node_exporter, program
@@ -96,7 +99,12 @@ def test_the_hosts_stand_behind_the_figures_of_the_orchestrator(
 
 
 def test_every_metric_of_an_alert_is_exported(orchestrator: OrchestratorProcess) -> None:
-    exported = {family.name for family in text_string_to_metric_families(scraped(orchestrator))}
+    """By the orchestrator, or by a verification for node_exporter."""
+    verified = Verification(
+        id="", hostname="a", machine=None, cpu=None, cpus=(0,), began_unix_s=time.time()
+    )
+    texts = (scraped(orchestrator), verification_series(verified))
+    exported = {family.name for text in texts for family in text_string_to_metric_families(text)}
     groups = yaml.safe_load(ALERTS.read_text())["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert len(rules) >= 8
@@ -142,24 +150,28 @@ def quiet(_: Interrupt) -> None:
 
 
 def test_a_scrape_of_five_hundred_hosts_reads_no_document_and_is_quick(tmp_path: Path) -> None:
-    """The first one after a change; the next ones have the text. The quickest of three counts:
-    others use the CPU's caches, too."""
+    """The first one after a change; the next ones have the text."""
     filled(tmp_path, hosts(HOSTS))
     these = MonitoredHosts(tmp_path, quiet, lambda: False, Interrupt())
-    changed_s, unchanged_s, text = [], [], b""
+    second = itertools.count()
+
+    def scrape_s() -> float:
+        began_s = time.thread_time()
+        these.text()
+        return time.thread_time() - began_s
+
+    def changed_s() -> float:
+        os.utime(tmp_path / INDEX, (now := next(second), now))
+        return scrape_s()
+
     with mock.patch("hostbench.decisions.index.checked_json", side_effect=AssertionError):
-        for second in range(3):
-            os.utime(tmp_path / INDEX, (second, second))
-            began_s = time.thread_time()
-            text = these.text()
-            changed_s.append(time.thread_time() - began_s)
-            began_s = time.thread_time()
-            assert these.text() is text
-            unchanged_s.append(time.thread_time() - began_s)
+        assert quickest(changed_s, SCRAPE_S_MOST) < SCRAPE_S_MOST
+        assert quickest(scrape_s, 0.01) < 0.01
+        text = these.text()
+        assert these.text() is text
     these.close()
     samples = [one for family in families(text).values() for one in family.samples]
     assert len(samples) == HOSTS * SERIES_MOST
-    assert min(changed_s) < SCRAPE_S_MOST and min(unchanged_s) < 0.01, (changed_s, unchanged_s)
 
 
 @dataclass

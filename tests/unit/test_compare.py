@@ -27,6 +27,7 @@ from hostbench.model.decision import Comparison, FigureKind, JobFigures, Word
 from hostbench.model.host import Boot
 from hostbench.model.subsystem import MethodChange, Subsystem
 from hostbench.results.store import DOCUMENT
+from tests.patience import quickest
 from tests.unit.decided import Hosts, case
 
 NAMES = ("A", "B")
@@ -372,13 +373,17 @@ def test_two_jobs_of_six_hundred_cases_take_less_than_two_seconds(tmp_path: Path
         FigureIndex(tmp_path) as index,
     ):
         index.refresh()
-    began_s = time.process_time()  # other tests have the CPUs, too
-    with FigureIndex(tmp_path) as index:
-        sides = compared_sides(("latest-1", "latest"), index, JobFilter())
-        found = compare(*sides.sides, names=("a", "b"), earlier=sides.earlier)
-    took_s = time.process_time() - began_s
-    assert (len(found.cases), found.earlier) == (600, EARLIER_MOST)
-    assert took_s < 2, took_s
+
+    def compared_s() -> float:
+        began_s = time.process_time()  # other tests have the CPUs, too
+        with FigureIndex(tmp_path) as index:
+            sides = compared_sides(("latest-1", "latest"), index, JobFilter())
+            found = compare(*sides.sides, names=("a", "b"), earlier=sides.earlier)
+        took_s = time.process_time() - began_s
+        assert (len(found.cases), found.earlier) == (600, EARLIER_MOST)
+        return took_s
+
+    assert quickest(compared_s, 2) < 2
 
 
 def test_words_of_changes() -> None:

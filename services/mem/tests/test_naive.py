@@ -176,19 +176,25 @@ def test_a_random_number_for_each_small_block_is_what_is_measured(name: str) -> 
     assert any(rate("random") < 0.7 * rate("sequential") for _ in range(8))
 
 
-# What others take between two samples lies in one and not in the other.
-@pytest.mark.flaky(reruns=3)
 @pytest.mark.parametrize("name", NAIVE)
 def test_samples_are_timed_by_the_same_clock(name: str) -> None:
     arguments = ["--threads=1", "--block-bytes=8", "--clock=each", "--sample-interval-s=0.1"]
-    result = call(name, f"--size-bytes={SIZE}", *arguments, "--duration-s=0.5", "--warmup-s=0")
-    trial = trial_of(result.stdout.splitlines())
-    events = [json.loads(line) for line in result.stdout.splitlines()]
-    samples = [one["metrics"] for one in events if one["event"] == "sample"]
-    rates = [one["bytes_per_second"] for one in samples if one["bytes_per_second"] is not None]
-    assert len(rates) >= 3
-    assert min(rates) < 1.2 * trial.metrics["bytes_per_second"]
-    assert max(rates) > trial.metrics["bytes_per_second_makespan"]
+    brief = ["--duration-s=0.5", "--warmup-s=0"]
+
+    def agree() -> bool:
+        result = call(name, f"--size-bytes={SIZE}", *arguments, *brief)
+        metrics = trial_of(result.stdout.splitlines()).metrics
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        samples = [one["metrics"] for one in events if one["event"] == "sample"]
+        rates = [one["bytes_per_second"] for one in samples if one["bytes_per_second"] is not None]
+        return (
+            len(rates) >= 3
+            and min(rates) < 1.2 * metrics["bytes_per_second"]
+            and max(rates) > metrics["bytes_per_second_makespan"]
+        )
+
+    # What others take between two samples lies in one and not in the other.
+    assert any(agree() for _ in range(8))
 
 
 # ---- wrong results -------------------------------------------------------------------------------
