@@ -290,9 +290,9 @@ def test_samples_come_while_it_runs(console: ConsoleStack) -> None:
     # A busy host may have kept the thread from its CPU for all of a sample: then there is no slice.
     assert all(0 <= point[1] < 1e10 for point in points if point[1] is not None)
     assert all(0 <= point[2] <= 1 for point in points if point[2] is not None)
-    # A page without scripts has them, too.
+    # A page without scripts has them, too; those without a slice as a dash.
     page = bob.page(f"/ui/jobs/{job}")
-    assert page.count("Hz</td>") >= 5 and 'http-equiv="refresh"' in page
+    assert "Hz</td>" in page and 'http-equiv="refresh"' in page
     live = twin(console, f"/ui/jobs/{job}.json")["live"]
     assert live["current"] == "cpu.clock 1 thread" and "left" in live["left"]
 

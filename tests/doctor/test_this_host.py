@@ -24,7 +24,7 @@ from hostbench.doctor.examination import all_checks
 from hostbench.model.doctor import DoctorReport
 from tests.faults.command import Command, Ended, end_of
 from tests.faults.test_cgroup_limits import V2, group
-from tests.patience import SOON_S, wait_until
+from tests.patience import PATIENCE_S, SOON_S, wait_until
 
 IS_ROOT = os.geteuid() == 0
 ATTEMPTS = 4
@@ -41,7 +41,7 @@ def by_name(output: str) -> dict[str, dict[str, Any]]:
 
 
 def said(*words: str, **options: Any) -> str:
-    result = subprocess.run(words, capture_output=True, check=True, timeout=20, **options)
+    result = subprocess.run(words, capture_output=True, check=True, timeout=PATIENCE_S, **options)
     return str(result.stdout.decode().strip())
 
 
@@ -241,7 +241,7 @@ def test_an_interrupt_ends_it_at_once(command: Command, tmp_path: Path) -> None:
     process = command.start("doctor")
     wait_until(lambda: sleeps(process.pid), lambda: "it does not watch the host")
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=SOON_S)
+    output, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitCode.INTERRUPTED
     assert (output, "Traceback" in errors) == ("", False)
 

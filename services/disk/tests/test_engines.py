@@ -195,7 +195,7 @@ def test_latency_of_an_open_loop_counts_from_when_it_was_due() -> None:
     )
     metrics = trial.metrics
     assert metrics["operations_per_second"] < 5e6
-    assert 0.6 < metrics["latency_p50_s"] < 1.4
+    assert 0.5 < metrics["latency_p50_s"] < 1.5
     assert "that were due" in trial.warnings["rate_not_reached"]
 
 
