@@ -1,14 +1,15 @@
-"""Which cases of a test `make test` leaves to `make test-all`, in which order files are tested, and
-which tests wait for a CPU."""
+"""Which cases of a test `make test` leaves to `make test-all`, of which CI has a share, in which
+order files are tested, and which tests wait for a CPU."""
 
 import contextlib
 import fcntl
 import functools
 import gc
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +20,7 @@ SERVICES = ROOT / "services"
 # The files below services/ are through when this share of the others is: lanes that measure would
 # wait for one another at the end.
 THROUGH_AT = 0.7
+RELEASE = "release"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -33,22 +35,56 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare --share."""
+    parser.addoption(
+        "--share",
+        default="0/1",
+        metavar="K/N",
+        help="of each test, have only every N-th of the cases of other builds than the release "
+        "and of those that `sampled` leaves to `make test-all`, from number K on",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the cases of a `sampled(every)` test `exhaustive`, all but each `every`-th.
 
     Of stacked parameters that is a diagonal: with `every` coprime to the number of values of each
     of them, all values come up."""
     met: Counter[str] = Counter()
+    further: dict[str, list[pytest.Item]] = {}
     for item in items:
-        mark = item.get_closest_marker("sampled")
-        if mark is None:
-            continue
         function = item.nodeid.partition("[")[0]
-        if met[function] % mark.args[0] != 0:
-            item.add_marker(pytest.mark.exhaustive)
+        mark = item.get_closest_marker("sampled")
+        left_out = mark is not None and met[function] % mark.args[0] != 0
         met[function] += 1
+        if left_out:
+            item.add_marker(pytest.mark.exhaustive)
+        if left_out or _build(item) != RELEASE:
+            further.setdefault(function, []).append(item)
+    _leave_out(config, items, further.values())
     items.sort(key=_place_among(items))
+
+
+def _build(item: pytest.Item) -> str:
+    """Return the name of the build whose programs a test looks at."""
+    callspec = getattr(item, "callspec", None)
+    return RELEASE if callspec is None else str(callspec.params.get("variant", RELEASE))
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], further: Iterable[list[pytest.Item]]
+) -> None:
+    """Deselect what is not of the share that --share names. Raise UsageError."""
+    match = re.fullmatch(r"(\d+)/([1-9]\d*)", share := config.getoption("share"))
+    if match is None or int(match[1]) >= int(match[2]):
+        raise pytest.UsageError(f"--share {share} is not allowed: give K/N, K from 0 to N - 1")
+    number, of = map(int, match.groups())
+    out = {case for cases in further for at, case in enumerate(cases) if at % of != number}
+    if out:
+        config.hook.pytest_deselected(items=[item for item in items if item in out])
+        items[:] = [item for item in items if item not in out]
 
 
 def _place_among(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
