@@ -13,7 +13,7 @@ import pytest
 from hostbench.model.registry import subsystem_names
 from tests.e2e.stack import ROOT, engine_environment
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.exhaustive]
 
 # Half of it are peers with their libraries.
 IMAGE_BYTES_MOST = 410e6

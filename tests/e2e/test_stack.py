@@ -39,7 +39,7 @@ from tests.patience import PATIENCE_S, comes_true, wait_until
 from tests.stack.boards.answers import Row, difference, is_of_several_jobs, rows_of
 from tests.stack.boards.expected import Expected
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.exhaustive]
 
 MEGABYTE = 1e6
 HOUR_MS = 3_600_000
