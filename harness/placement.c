@@ -141,6 +141,11 @@ struct cpulist placement_left(const struct placement *placement, const char *sys
     return left;
 }
 
+bool placement_siblings(int one, int other, const char *sysfs)
+{
+    return one != other && site_of(sysfs, one).core == site_of(sysfs, other).core;
+}
+
 void placement_free(struct placement *placement)
 {
     cpulist_free(&placement->affinity);

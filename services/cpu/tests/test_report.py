@@ -4,10 +4,11 @@ import functools
 
 import pytest
 
-from hostbench.model.events import PairFigure
+from hostbench.model.events import PairFigure, RungFigure
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import BarChart, Block, Chart, MatrixChart, Part
+from hostbench.report.content import BarChart, Block, Chart, CurveChart, MatrixChart, Part
 from hostbench.report.grouping import resolved
+from services.cpu.cores_report import LADDER, ladder_blocks
 from services.cpu.report import report
 from tests.unit.records import start
 from tests.unit.report_documents import full_run, sampled_run
@@ -134,3 +135,40 @@ def test_pairs_of_cpus_are_a_heat_map_beside_the_nearest() -> None:
 
 def test_one_pair_is_no_map() -> None:
     assert not distances(with_pairs({(0, 1): 50e-9}))
+
+
+def with_rungs(isa: str, clocks: dict[tuple[int, ...], list[float]]) -> CaseResult:
+    """A case of clock_ladder: the clocks of each trial by the CPUs at work."""
+    one, *_ = cases_where(isa=isa, threads=2, dtype="fp64")
+    trials = []
+    for number, trial in enumerate(one.trials[: len(next(iter(clocks.values())))]):
+        assert trial.start is not None and trial.end is not None
+        rungs = tuple(
+            RungFigure(cpus=cpus, value=values[number]) for cpus, values in clocks.items()
+        )
+        placement = trial.start.placement.model_copy(update={"cores": 2, "smt_shared": True})
+        events = (
+            trial.start.model_copy(update={"placement": placement}),
+            trial.end.model_copy(update={"rungs": rungs}),
+        )
+        trials.append(trial.model_copy(update={"events": events}))
+    update = {"workload": LADDER, "label": isa, "trials": tuple(trials)}
+    return one.model_copy(update=update)
+
+
+def test_the_ladder_has_a_line_for_each_class_of_instructions() -> None:
+    clocks = {(0,): [4e9, 4.2e9, 4.1e9], (0, 1): [4e9, 4e9, 4e9], (0, 1, 2): [3e9, 3.1e9, 3.2e9]}
+    cases = [with_rungs("scalar", clocks), with_rungs("avx512", clocks | {(0,): [3.5e9] * 3})]
+    (chart,) = (block for block in ladder_blocks(cases) if isinstance(block, Chart))
+    assert isinstance(chart.drawing, CurveChart)
+    assert [curve.label for curve in chart.drawing.curves] == ["scalar", "avx512"]
+    points = [[(point.x, point.y) for point in one.points] for one in chart.drawing.curves]
+    assert points == [[(1, 4.1e9), (2, 4e9), (3, 3.1e9)], [(1, 3.5e9), (2, 4e9), (3, 3.1e9)]]
+    assert [mark.x for mark in chart.drawing.marks] == [2]
+    assert "scalar: 4.100 GHz with one CPU at work, 3.100 GHz (75.6 %) with 3." in chart.description
+
+
+def test_one_cpu_is_no_ladder() -> None:
+    assert not any(
+        isinstance(one, Chart) for one in ladder_blocks([with_rungs("avx2", {(0,): [4e9]})])
+    )
