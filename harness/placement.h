@@ -27,6 +27,8 @@ bool placement_choose(struct placement *placement, unsigned threads, const struc
 struct cpulist placement_left(const struct placement *placement, const char *sysfs);
 /* Whether these are two CPUs of one core. */
 bool placement_siblings(int one, int other, const char *sysfs);
+/* Whether any two of the CPUs are. */
+bool placement_has_siblings(const struct cpulist *cpus, const char *sysfs);
 void placement_free(struct placement *placement);
 
 #endif

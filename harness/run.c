@@ -84,6 +84,16 @@ bool run_siblings(const struct run *run, unsigned first, unsigned second)
     return placement_siblings(run_cpu(run, first), run_cpu(run, second), "/sys");
 }
 
+bool run_siblings_visible(void)
+{
+    struct cpulist affinity;
+    if (!placement_affinity(&affinity))
+        return false;
+    bool found = placement_has_siblings(&affinity, "/sys");
+    cpulist_free(&affinity);
+    return found;
+}
+
 bool run_oversubscribed(const struct run *run)
 {
     return run->placement.oversubscribed;

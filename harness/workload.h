@@ -267,6 +267,8 @@ void run_set_cpu_list(struct run *run, const char *param, struct cpulist *list);
 struct cpulist run_cpus_left(const struct run *run);
 /* Whether two threads are on SMT siblings: two CPUs of one core. */
 bool run_siblings(const struct run *run, unsigned first, unsigned second);
+/* Whether two of the CPUs that this process may use are. */
+bool run_siblings_visible(void);
 /* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
 bool run_oversubscribed(const struct run *run);
 /* The workload has threads beside those of the trial, and too few CPUs for all: who waits for a CPU

@@ -133,6 +133,11 @@ static void siblings_are_two_cpus_of_a_core(void)
     const char *root = two_sockets();
     CHECK(placement_siblings(1, 5, root) && placement_siblings(5, 1, root));
     CHECK(!placement_siblings(1, 2, root) && !placement_siblings(1, 1, root));
+    struct placement all = place(root, "0-7", 1, NULL), cores = place(root, "1,6", 1, NULL);
+    CHECK(placement_has_siblings(&all.affinity, root));
+    CHECK(!placement_has_siblings(&cores.affinity, root));
+    placement_free(&all);
+    placement_free(&cores);
     CHECK(!placement_siblings(0, 1, fresh_root()));
 }
 

@@ -20,7 +20,14 @@ from hostbench.report.content import (
     RowGroup,
     Table,
 )
-from hostbench.report.figures import label
+from hostbench.report.figures import label, primary
+from hostbench.report.grouping import (
+    Layout,
+    distinguishing_params,
+    group_name,
+    param_meanings,
+    resolved,
+)
 
 LADDER, YIELD = "cpu.clock_ladder", "cpu.smt_yield"
 LADDER_INTRODUCTION = Paragraph(
@@ -34,36 +41,53 @@ YIELD_INTRODUCTION = Paragraph(
     "would be a second core. The last column is the control, two threads on two cores: much less "
     "than 2, and these share a core although the host shows two."
 )
-AT_WORK = CurveAxis("CPUs at work", "1")
 CLOCK = CurveAxis("core clock", "Hz")
+LAYOUT = Layout(axes=("isa",), first=("isa",))
+TICKS_MOST = 8
 
 
 def ladder_blocks(cases: Sequence[CaseResult]) -> Iterator[Block]:
     """Yield what the part about clock_ladder shows above its figures."""
     yield LADDER_INTRODUCTION
-    curves = tuple(curve for case in cases if len((curve := _curve(case)).points) > 1)
+    curves = tuple(curve for curve in _curves(cases) if len(curve.points) > 1)
     if curves:
+        counts = sorted({point.x for curve in curves for point in curve.points})
         yield Chart(
             title="Clock by CPUs at work",
             description=" ".join(_in_words(curve) for curve in curves),
             drawing=CurveChart(
-                AT_WORK,
+                CurveAxis("CPUs at work", "1", ticks=_ticks(counts)),
                 CLOCK,
                 curves,
                 marks=_marks(cases),
                 marks_are="from here on, cores are shared",
+                curves_are="median of the trials",
             ),
-            numbers=_numbers(curves),
+            numbers=_numbers(curves, counts),
         )
 
 
-def _curve(case: CaseResult) -> Curve:
+def _ticks(counts: Sequence[float]) -> tuple[float, ...]:
+    """Return some of the counts, so many as an axis has room for, the last one among them."""
+    step = -(-len(counts) // TICKS_MOST)
+    return tuple(reversed(counts[::-step]))
+
+
+def _curves(cases: Sequence[CaseResult]) -> list[Curve]:
+    """Return a curve for each case, with what distinguishes it from the others as its label."""
+    measured = [(case, resolved(case)) for case in cases if primary(case)]
+    meanings = param_meanings(measured)
+    names = distinguishing_params([params for _, params in measured], LAYOUT, meanings)
+    return [_curve(case, group_name(params, names, LAYOUT, meanings)) for case, params in measured]
+
+
+def _curve(case: CaseResult, name: str) -> Curve:
     """Return the clock by the number of CPUs at work: medians over the trials."""
     clocks: dict[int, list[float]] = {}
     for trial in case.trials:
         for rung in trial.end.rungs if trial.end else ():
             clocks.setdefault(len(rung.cpus), []).append(rung.value)
-    return Curve(label(case), tuple(_point(cpus, clocks[cpus]) for cpus in sorted(clocks)))
+    return Curve(name, tuple(_point(cpus, clocks[cpus]) for cpus in sorted(clocks)))
 
 
 def _point(cpus: int, clocks: Sequence[float]) -> CurvePoint:
@@ -86,8 +110,7 @@ def _in_words(curve: Curve) -> str:
     )
 
 
-def _numbers(curves: Sequence[Curve]) -> Table:
-    counts = sorted({point.x for curve in curves for point in curve.points})
+def _numbers(curves: Sequence[Curve], counts: Sequence[float]) -> Table:
     known = [{point.x: point.y for point in curve.points} for curve in curves]
     columns = (
         Column("CPUs at work", figures=True),

@@ -67,18 +67,25 @@ static unsigned find_partner(const struct run *run, bool sibling)
 
 static const char *unsupported(const struct run *run)
 {
-    return find_partner(run, true)
+    (void)run;
+    return run_siblings_visible()
                ? NULL
-               : "no two threads of this trial are on SMT siblings with the first one: SMT is off, "
-                 "a hypervisor hides it, or the CPUs of this trial leave the siblings out";
+               : "no two CPUs that this process may use are SMT siblings: SMT is "
+                 "off, or a hypervisor or a cpuset hides them";
 }
 
 static int check(struct run *run)
 {
-    if (!run_clock_coarse(run))
+    if (run_clock_coarse(run))
+        run_reason(run, "CLOCK_MONOTONIC moves in steps that are too coarse to time passes of 100 "
+                        "µs: take another clock source of the kernel");
+    else if (find_partner(run, true) == NOBODY)
+        run_reason(run,
+                   "no other thread of this trial is on the SMT sibling of CPU %d, where the "
+                   "first one is: name both in --cpus",
+                   run_cpu(run, 0));
+    else
         return EXIT_OK;
-    run_reason(run, "CLOCK_MONOTONIC moves in steps that are too coarse to time passes of 100 µs: "
-                    "take another clock source of the kernel");
     return EXIT_UNSUPPORTED;
 }
 

@@ -95,7 +95,7 @@ def test_a_missing_instruction_exits_5(workload: str, tmp_path: Path) -> None:
 def test_without_siblings_there_is_no_yield() -> None:
     result = call("smt_yield", before=("taskset", "-c", str(CPUS[0])))
     assert result.returncode == UNSUPPORTED
-    assert "SMT is off, a hypervisor hides it" in last(result)["reason"]
+    assert "SMT is off, or a hypervisor or a cpuset hides" in last(result)["reason"]
 
 
 @two_cpus
@@ -119,6 +119,9 @@ def test_two_threads_of_a_core_are_found_and_measured(kernel: str, tmp_path: Pat
     )
     if subprocess.run([*space, "true"], capture_output=True).returncode:
         pytest.skip("no user namespace, or no topology in /sys")
+    alone = call("smt_yield", f"--cpus={second}", before=space)
+    assert alone.returncode == UNSUPPORTED
+    assert f"the SMT sibling of CPU {second}" in last(alone)["reason"]
     cpus = f"--cpus={first},{second}"
     end = last(call("smt_yield", f"--kernel={kernel}", cpus, duration_s=0.4, before=space))
     metrics = end["metrics"]

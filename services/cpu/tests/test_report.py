@@ -4,11 +4,13 @@ import functools
 
 import pytest
 
+from hostbench.base.units import human
 from hostbench.model.events import PairFigure, RungFigure
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import BarChart, Block, Chart, CurveChart, MatrixChart, Part
+from hostbench.report.content import BarChart, Block, Chart, CurveChart, MatrixChart, Part, Table
+from hostbench.report.figures import NOTHING
 from hostbench.report.grouping import resolved
-from services.cpu.cores_report import LADDER, ladder_blocks
+from services.cpu.cores_report import LADDER, ladder_blocks, yield_blocks
 from services.cpu.report import report
 from tests.unit.records import start
 from tests.unit.report_documents import full_run, sampled_run
@@ -172,3 +174,18 @@ def test_one_cpu_is_no_ladder() -> None:
     assert not any(
         isinstance(one, Chart) for one in ladder_blocks([with_rungs("avx2", {(0,): [4e9]})])
     )
+
+
+def test_a_yield_stands_beside_the_rates_behind_it() -> None:
+    one, *_ = cases_where(isa="avx2", threads=2, dtype="fp64")
+    rate = one.metrics["operations_per_second"]
+    statistics = rate.statistics.model_copy(update={"median": 1.25})
+    ratio = rate.model_copy(update={"unit": "1", "statistics": statistics})
+    metrics = {"yield_ratio": ratio, "operations_per_second_alone": rate}
+    blocks = list(yield_blocks([one.model_copy(update={"label": "fma", "metrics": metrics})]))
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    ((name, alone, siblings, found, control),) = table.groups[0].rows
+    assert (name, found) == ("fma", "1.250")
+    assert alone == human(rate.statistics.median, "operation/s")
+    assert siblings == control == NOTHING
+    assert not list(yield_blocks([one]))
