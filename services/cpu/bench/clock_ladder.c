@@ -15,6 +15,7 @@ enum {
     ALIGNMENT = 128,    /* no cache line of two threads */
     RUNGS_MOST = 32,    /* numbers of threads; a round over them takes some 0.2 s */
     READINGS = 8,       /* of the clock, on each visit of a rung */
+    ATTEMPTS = 32,      /* to get so many that count */
     READING_PASSES = 2, /* of the kernel before each of them */
 };
 
@@ -229,6 +230,18 @@ static int read_clock(struct thread *thread, struct ladder *ladder, unsigned thr
     return failure;
 }
 
+static int read_often(struct thread *thread, struct ladder *ladder, unsigned threads)
+{
+    const struct climber *climber = climber_of(thread);
+    bool is_full = run_loop_timed(thread) && threads == run_threads(thread->run);
+    int failure = EXIT_OK;
+    atomic_store(&ladder->is_full, is_full);
+    for (int i = 0; i < ATTEMPTS && climber->reading_count < READINGS && !failure; i++)
+        failure = read_clock(thread, ladder, threads);
+    atomic_store(&ladder->is_full, false);
+    return failure;
+}
+
 static void note_visit(struct ladder *ladder, struct rung *rung)
 {
     double clock_hertz = confirmed_clock(&ladder->climbers[0]);
@@ -252,11 +265,8 @@ static int visit(struct thread *thread, struct ladder *ladder, struct rung *rung
     double settled_s = now_s() + SETTLE_S;
     while (!failure && now_s() < settled_s && !run_stopping(thread->run))
         failure = pass(thread, climber);
-    atomic_store(&ladder->is_full,
-                 run_loop_timed(thread) && rung->threads == run_threads(thread->run));
-    for (int i = 0; i < READINGS && !failure && !run_stopping(thread->run); i++)
-        failure = read_clock(thread, ladder, rung->threads);
-    atomic_store(&ladder->is_full, false);
+    if (!failure)
+        failure = read_often(thread, ladder, rung->threads);
     for (unsigned i = 1; i < rung->threads; i++)
         crew_dismiss(ladder->crew, i);
     if (run_loop_timed(thread))
