@@ -235,6 +235,7 @@ static int run_workload(const struct program *program, const struct workload *wo
         exit_code = measure(&run);
     placement_free(&run.placement);
     free(run.pairs);
+    free(run.rungs);
     options_free(&run.options);
     return exit_code;
 }

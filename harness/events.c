@@ -258,8 +258,9 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
         json_count(json, "operations", worker->progress.operations);
         const struct thread_figures *figures = &worker->figures;
         double rate = isfinite(figures->rate_clean) ? figures->rate_clean : figures->rate_whole;
-        const char *why = worker->background ? "this thread makes load: it is not measured"
-                                             : "the fixed work left nothing for this thread";
+        const char *why = worker->background     ? "this thread makes load: it is not measured"
+                          : run->workload->moved ? "too little was done to tell it"
+                                                 : "the fixed work left nothing for this thread";
         number_or_reason(json, reasons, object, run->workload->rate.name,
                          run->workload->rate.time ? 1 / rate : rate, why);
         if (run->workload->clock_hertz)
@@ -271,19 +272,31 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
     json_close_array(json);
 }
 
+/* The primary figure of some CPUs. */
+static void cpus_object(struct json *json, const int *cpus, size_t count, double value)
+{
+    json_open_object(json, NULL);
+    json_open_array(json, "cpus");
+    for (size_t i = 0; i < count; i++)
+        json_count(json, NULL, (uint64_t)cpus[i]);
+    json_close_array(json);
+    json_number(json, "value", value);
+    json_close_object(json);
+}
+
 static void pair_objects(struct json *json, const struct run *run)
 {
     json_open_array(json, "pairs");
-    for (size_t i = 0; i < run->pair_count; i++) {
-        const struct pair_figure *pair = &run->pairs[i];
-        json_open_object(json, NULL);
-        json_open_array(json, "cpus");
-        json_count(json, NULL, (uint64_t)pair->cpus[0]);
-        json_count(json, NULL, (uint64_t)pair->cpus[1]);
-        json_close_array(json);
-        json_number(json, "value", pair->value);
-        json_close_object(json);
-    }
+    for (size_t i = 0; i < run->pair_count; i++)
+        cpus_object(json, run->pairs[i].cpus, 2, run->pairs[i].value);
+    json_close_array(json);
+}
+
+static void rung_objects(struct json *json, const struct run *run)
+{
+    json_open_array(json, "rungs");
+    for (size_t i = 0; i < run->rung_count; i++)
+        cpus_object(json, run->placement.cpus.cpus, run->rungs[i].threads, run->rungs[i].value);
     json_close_array(json);
 }
 
@@ -346,6 +359,7 @@ bool event_end(const struct trial *trial)
     json_string(json, "basis", summary.basis);
     thread_objects(json, &reasons, trial, &summary);
     pair_objects(json, trial->run);
+    rung_objects(json, trial->run);
     disturbance_object(json, &reasons, trial, &summary);
     sentinel_object(json, &reasons, trial);
     json_bool(json, "verified", true);

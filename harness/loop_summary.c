@@ -192,7 +192,7 @@ static bool whole_metric(const struct workload *workload, enum whole which, stru
                          char *name, size_t size)
 {
     const struct rate *rate = &workload->rate;
-    if (which == RATE_SUM && rate->time)
+    if (which == RATE_SUM && (rate->time || rate->combine == COMBINE_MEDIAN))
         return false;
     if (loop_in_bulk(workload) && !in_bulk[which])
         return false;
@@ -267,8 +267,7 @@ static const char *whole_reason(const struct measured *measured, enum whole whic
 {
     const struct workload *workload = measured->run->workload;
     if (loop_in_bulk(workload))
-        return workload->rate.time ? "too little was done to tell a time"
-                                   : "too little was moved to tell a rate";
+        return "too little was done to tell it";
     if (which == RATE && measured->operations > 0)
         return BELOW_A_STEP;
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;

@@ -141,6 +141,21 @@ struct cpulist placement_left(const struct placement *placement, const char *sys
     return left;
 }
 
+bool placement_siblings(int one, int other, const char *sysfs)
+{
+    return one != other && site_of(sysfs, one).core == site_of(sysfs, other).core;
+}
+
+bool placement_has_siblings(const struct cpulist *cpus, const char *sysfs)
+{
+    struct site *sites = sites_of(cpus, sysfs);
+    bool found = false;
+    for (size_t i = 0; sites && i < cpus->count; i++)
+        found |= sites[i].sibling_rank > 0;
+    free(sites);
+    return found;
+}
+
 void placement_free(struct placement *placement)
 {
     cpulist_free(&placement->affinity);

@@ -25,6 +25,10 @@ bool placement_choose(struct placement *placement, unsigned threads, const struc
 /* The CPUs of the affinity that no thread is on, one per core before any SMT sibling; to be freed.
  * Empty: there are none, or no memory for it. */
 struct cpulist placement_left(const struct placement *placement, const char *sysfs);
+/* Whether these are two CPUs of one core. */
+bool placement_siblings(int one, int other, const char *sysfs);
+/* Whether any two of the CPUs are. */
+bool placement_has_siblings(const struct cpulist *cpus, const char *sysfs);
 void placement_free(struct placement *placement);
 
 #endif

@@ -79,6 +79,21 @@ struct cpulist run_cpus_left(const struct run *run)
     return placement_left(&run->placement, "/sys");
 }
 
+bool run_siblings(const struct run *run, unsigned first, unsigned second)
+{
+    return placement_siblings(run_cpu(run, first), run_cpu(run, second), "/sys");
+}
+
+bool run_siblings_visible(void)
+{
+    struct cpulist affinity;
+    if (!placement_affinity(&affinity))
+        return false;
+    bool found = placement_has_siblings(&affinity, "/sys");
+    cpulist_free(&affinity);
+    return found;
+}
+
 bool run_oversubscribed(const struct run *run)
 {
     return run->placement.oversubscribed;
@@ -160,6 +175,11 @@ double run_clock_read_s(const struct run *run)
     return run->clock.read_s;
 }
 
+bool run_clock_coarse(const struct run *run)
+{
+    return run->clock.resolution_s > MONOTONIC_COARSE_S;
+}
+
 int run_check_units(const struct thread *thread, uint64_t done, uint64_t requested)
 {
     if (done == requested)
@@ -192,6 +212,15 @@ void run_pair(struct run *run, int first_cpu, int second_cpu, double value)
         abort();
     pairs[run->pair_count++] = (struct pair_figure){{first_cpu, second_cpu}, value};
     run->pairs = pairs;
+}
+
+void run_rung(struct run *run, unsigned threads, double value)
+{
+    struct rung_figure *rungs = realloc(run->rungs, (run->rung_count + 1) * sizeof *rungs);
+    if (!rungs)
+        abort();
+    rungs[run->rung_count++] = (struct rung_figure){threads, value};
+    run->rungs = rungs;
 }
 
 void run_reason(struct run *run, const char *format, ...)

@@ -39,6 +39,11 @@ struct pair_figure {
     double value;
 };
 
+struct rung_figure {
+    unsigned threads;
+    double value;
+};
+
 /* The first wrong value that a workload found. */
 struct wrong {
     bool found; /* otherwise nothing below is set */
@@ -69,6 +74,8 @@ struct run {
     size_t fact_count;
     struct pair_figure *pairs; /* see run_pair() */
     size_t pair_count;
+    struct rung_figure *rungs; /* see run_rung() */
+    size_t rung_count;
     double bulk_rate;          /* the primary figure of a loop that moves in bulk */
     bool has_helpers;          /* see run_share_cpus() */
     bool times_are_means;      /* see run_times_are_means() */

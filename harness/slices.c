@@ -177,8 +177,7 @@ static int run_part(struct worker *worker, struct slice *slice, uint64_t batch)
 double slices_clock_hertz(struct worker *worker)
 {
     const struct run *run = worker->thread.run;
-    bool is_coarse = run->clock.resolution_s > MONOTONIC_COARSE_S;
-    return is_coarse ? NAN : run->workload->clock_hertz(&worker->thread);
+    return run_clock_coarse(run) ? NAN : run->workload->clock_hertz(&worker->thread);
 }
 
 /* One slice of at most `left` units and, if requested, the clock right behind it. No system call

@@ -205,7 +205,7 @@ static const char *reason_of(enum step_metric which, const struct run *run)
         return "the first thread had no clean slice";
     if (which == OPERATIONS_PER_CYCLE)
         return "too few slices were clean";
-    if (which == CLOCK_HERTZ && run->clock.resolution_s > MONOTONIC_COARSE_S)
+    if (which == CLOCK_HERTZ && run_clock_coarse(run))
         return "CLOCK_MONOTONIC moves in steps that are too coarse to time a chain";
     if (which == CLOCK_HERTZ)
         return run->workload->team ? "no two clock chains in a row agreed: others took the CPU"

@@ -265,6 +265,10 @@ void run_set_cpu_list(struct run *run, const char *param, struct cpulist *list);
 /* The CPUs that this process may use and no thread is pinned to, one per core before any SMT
  * sibling; to be freed. Empty: there are none. */
 struct cpulist run_cpus_left(const struct run *run);
+/* Whether two threads are on SMT siblings: two CPUs of one core. */
+bool run_siblings(const struct run *run, unsigned first, unsigned second);
+/* Whether two of the CPUs that this process may use are. */
+bool run_siblings_visible(void);
 /* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
 bool run_oversubscribed(const struct run *run);
 /* The workload has threads beside those of the trial, and too few CPUs for all: who waits for a CPU
@@ -292,6 +296,8 @@ void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
 double run_thread_bytes(const struct run *run);
 /* What one reading of the clock costs, in seconds. */
 double run_clock_read_s(const struct run *run);
+/* Whether the clock moves in steps that are too coarse to time a clock chain. */
+bool run_clock_coarse(const struct run *run);
 /* In finish(): operations (of a byte rate: bytes) a second of all measured threads together, of the
  * clean slices where the primary figure is. */
 double run_rate(const struct run *run);
@@ -308,6 +314,9 @@ void run_metric(struct run *run, const char *name, double value);
 void run_no_metric(struct run *run, const char *name, const char *why);
 /* In finish(): the primary figure of two CPUs alone, where a workload measures them in pairs. */
 void run_pair(struct run *run, int first_cpu, int second_cpu, double value);
+/* In finish(): the primary figure with the first `threads` threads alone at work, where a workload
+ * measures one number of threads after another. */
+void run_rung(struct run *run, unsigned threads, double value);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
  * what is allowed, the remedy. The first reason wins. */
 void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -195,6 +195,8 @@ static int bulk_loop(struct thread *thread)
 static void bulk_finish(struct thread *thread)
 {
     run_bulk_rate(thread->run, 12345);
+    run_rung(thread->run, 1, 0.5);
+    run_rung(thread->run, 2, 1.25);
 }
 
 static const struct workload bulk_workload = {
@@ -441,6 +443,20 @@ static void workload_reports_bulk(const char *root)
     CHECK(strstr(output, "\"facts\":{\"place\":\"a \\\"bench\\\"\"}"));
 }
 
+/* Each with the CPUs of so many threads. */
+static void numbers_of_threads_have_their_figures(const char *root)
+{
+    CHECK(call(root, "bulk --duration-s 0.01") == EXIT_OK);
+    const char *threads = strstr(output, "\"threads\":[{");
+    int first = (int)number_behind(threads, "cpu");
+    int second = (int)number_behind(strstr(threads, "},{"), "cpu");
+    char expected[128];
+    snprintf(expected, sizeof expected,
+             "\"rungs\":[{\"cpus\":[%d],\"value\":0.5},{\"cpus\":[%d,%d],\"value\":1.25}]", first,
+             first, second);
+    CHECK(strstr(output, expected));
+}
+
 static void own_parameter_sets_the_threads(const char *root)
 {
     CHECK(call(root, "bulk --flows 3 --work 40961 --warmup-s 0") == EXIT_OK);
@@ -545,6 +561,7 @@ int main(void)
     a_thread_without_work_has_no_figure(root);
     a_time_is_the_median_latency(root);
     workload_reports_bulk(root);
+    numbers_of_threads_have_their_figures(root);
     own_parameter_sets_the_threads(root);
     bulk_may_be_a_time(root);
     what_is_observed_stands_in_the_samples(root);

@@ -128,6 +128,19 @@ static void what_is_left_begins_with_whole_cores(void)
     placement_free(&placement);
 }
 
+static void siblings_are_two_cpus_of_a_core(void)
+{
+    const char *root = two_sockets();
+    CHECK(placement_siblings(1, 5, root) && placement_siblings(5, 1, root));
+    CHECK(!placement_siblings(1, 2, root) && !placement_siblings(1, 1, root));
+    struct placement all = place(root, "0-7", 1, NULL), cores = place(root, "1,6", 1, NULL);
+    CHECK(placement_has_siblings(&all.affinity, root));
+    CHECK(!placement_has_siblings(&cores.affinity, root));
+    placement_free(&all);
+    placement_free(&cores);
+    CHECK(!placement_siblings(0, 1, fresh_root()));
+}
+
 int main(void)
 {
     what_is_left_begins_with_whole_cores();
@@ -137,5 +150,6 @@ int main(void)
     more_threads_than_cpus_go_round();
     fast_cores_come_before_slow_ones();
     without_topology_each_cpu_is_a_core();
+    siblings_are_two_cpus_of_a_core();
     return 0;
 }

@@ -179,10 +179,18 @@ class PairFigure(ProtocolModel):
     value: float
 
 
+class RungFigure(ProtocolModel):
+    """The primary metric with the threads on these CPUs alone at work, in its unit."""
+
+    cpus: tuple[Count, ...]
+    value: float
+
+
 class EndEvent(ProtocolModel):
     """The trial measured. `reasons` says, under a dotted name, why a value is null.
 
-    `pairs` is empty unless the workload measures CPUs in pairs.
+    `pairs` is empty unless the workload measures CPUs in pairs, `rungs` unless it measures one
+    number of threads after another.
     `sentinel` None: it means nothing for such a workload, or the program is of an earlier version.
     """
 
@@ -191,6 +199,7 @@ class EndEvent(ProtocolModel):
     basis: Literal["clean_slices", "whole_run"]
     threads: tuple[ThreadReport, ...]
     pairs: tuple[PairFigure, ...] = ()
+    rungs: tuple[RungFigure, ...] = ()
     disturbance: Disturbance
     sentinel: Sentinel | None = None
     verified: Literal[True]

@@ -48,11 +48,13 @@ UNCHECKED = frozenset(
     f"cpu.{name}"
     for name in (
         "clock",
+        "clock_ladder",
         "context_switch",
         "core_to_core",
         "fixed_work",
         "page_fault",
         "process_start",
+        "smt_yield",
         "syscall",
         "wakeup",
     )

@@ -28,6 +28,7 @@ TOLERANCE = 0.02
 # Libraries choose their own kernels, which mostly execute FMA.
 LIBRARY_WORKLOADS = {"gemm", "linpack"}
 NAIVE_WORKLOADS = {"naive_operations"}
+CLOCK_WORKLOADS = {"clock", "clock_ladder"}
 # What the kernel or the caches between cores take time for, and the metric of that time.
 TIMED_WORKLOADS = {
     "context_switch": "hand_over_time_s",
@@ -49,6 +50,11 @@ CLOCK_UNKNOWN = (
 BANDWIDTH_UNKNOWN = (
     "no sound source for memory's bandwidth: a virtual machine hides speed and number of its "
     "modules; the roof is what a sweep of few FMAs reaches"
+)
+
+YIELD_UNKNOWN = (
+    "no vendor states what two threads of a core do together: it depends on which pipes, queues "
+    "and caches the one leaves idle"
 )
 
 TIME_UNKNOWN = (
@@ -83,8 +89,10 @@ def trial_limits(
 ) -> dict[str, Limit]:
     """Return the limits of a trial on `cores` distinct cores that identify themselves as
     `identity`. `sharing`: how many threads share them; 0: each thread has its own core."""
-    if workload == "clock":
+    if workload in CLOCK_WORKLOADS:
         return {"clock_hertz": _null("Hz", CLOCK_UNKNOWN)}
+    if workload == "smt_yield":
+        return {"yield_ratio": _null("1", YIELD_UNKNOWN)}
     if workload == "fixed_work":
         return {"quantum_time_s": _null("s", CLOCK_UNKNOWN)}
     if workload in NAIVE_WORKLOADS:

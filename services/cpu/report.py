@@ -20,7 +20,7 @@ from hostbench.report.figures import by_workload, sentence, workload_table
 from hostbench.report.grouping import THREADS, Layout, charts, resolved
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.report.subsystems import best_of_each, peer_part
-from services.cpu import noise_report, roofline_report
+from services.cpu import cores_report, noise_report, roofline_report
 
 ISA, DTYPE = "isa", "dtype"
 LAYOUT = Layout(
@@ -33,6 +33,8 @@ LEAST_STEP = 1.25
 
 # Workloads that bars do not explain.
 MAPS = {
+    cores_report.LADDER: cores_report.ladder_blocks,
+    cores_report.YIELD: cores_report.yield_blocks,
     noise_report.WORKLOAD: noise_report.noise_blocks,
     roofline_report.WORKLOAD: roofline_report.roofline_blocks,
 }

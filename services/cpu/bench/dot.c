@@ -57,7 +57,7 @@ KERNEL_AVX512(dot_fp16_avx512, EACH_24, "",
               "vfmadd231ph", XK3, "zmm", XK2)
 TILES(dot_fp16_amx, DO_TILE_FP16, )
 
-static const struct kernel kernels[] = {
+const struct kernel dot_kernels[] = {
     ROW(dot, int8, avx2, FEATURE_AVX2 | FEATURE_AVX_VNNI, 32, 12, int8_4),
     ROW(dot, int8, avx512, FEATURE_AVX512F | FEATURE_AVX512_VNNI, 64, 24, int8_4),
     ROW(dot, int8, amx, FEATURE_AMX_INT8, TILE_BYTES, 4, tile_int8),
@@ -85,7 +85,7 @@ KERNEL_NEON(dot_fp16_neon, EACH_24,
             BODY_FP16(EACH_24, DO_FUSED_NEON, "fmla", "fmls", ".8h", ".8h", ZK2), DO_FUSED_NEON,
             "fmla", ZK3, ".8h", ".8h", ZK2)
 
-static const struct kernel kernels[] = {
+const struct kernel dot_kernels[] = {
     ROW(dot, int8, neon, FEATURE_DOTPROD, 16, 24, int8_4),
     ROW(dot, int8, mmla, FEATURE_I8MM, 16, 24, int8_8),
     ROW(dot, bf16, neon, FEATURE_BF16, 16, 24, bf16_2),
@@ -111,6 +111,6 @@ WORKLOAD(dot) = {
     .description = "Dot products and multiply-adds of small types: what inference runs on.",
     .rate = OPERATION_RATE("Operations a second, one each multiplication and each addition"),
     .params = params,
-    .own = kernels,
+    .own = dot_kernels,
     KERNEL_FUNCTIONS,
 };

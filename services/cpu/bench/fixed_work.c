@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 enum {
-    ADDEND = 3,
     ALIGNMENT = 128,     /* no cache line of two threads */
     QUANTA_OF_A_BIN = 2, /* so that a start is at most one bin off */
     RECENT = 15          /* 1.2 ms by default: clocks change more slowly */
@@ -110,16 +109,6 @@ static void teardown(struct thread *thread)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-/* The same additions as loop_add_chain(), but it returns the sum, which is verified. */
-static uint64_t chain(uint64_t iterations, uint64_t x)
-{
-    __asm__ volatile(LOOP_BEGIN ADD_16 ADD_16 ADD_16 ADD_16 ADD_16 LOOP_END
-                     : [n] "+&r"(iterations), [x] "+&r"(x)
-                     : [y] "r"((uint64_t)ADDEND)
-                     : "cc");
-    return x;
-}
-
 static void add(_Atomic double *sum, double value)
 {
     double sum_now = atomic_load_explicit(sum, memory_order_relaxed);
@@ -198,14 +187,15 @@ static int loop(struct thread *thread)
     uint64_t additions = shared->iterations * CHAIN_CYCLES;
     double at_s = now_s();
     if (timed && noise->recent_count == 0) { /* without a warm-up */
-        chain(shared->iterations, 0);
+        loop_sum_chain(shared->iterations, 0);
         remember(noise, now_s() - at_s);
         at_s = now_s();
     }
     if (timed)
         begin_record(thread->run, noise, at_s);
     for (uint64_t begun = 0; !run_loop_over(thread, begun, at_s); begun++) {
-        uint64_t sum = chain(shared->iterations, begun), expected = begun + ADDEND * additions;
+        uint64_t sum = loop_sum_chain(shared->iterations, begun);
+        uint64_t expected = begun + SUM_CHAIN_ADDEND * additions;
         if (sum != expected)
             return wrong(thread, sum, expected);
         double end_s = now_s(), taken_s = end_s - at_s;

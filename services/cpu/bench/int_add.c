@@ -30,7 +30,7 @@ PAIRS_SSE(int_add_int64_sse2, "paddq", "paddq", "movdqa", "16")
 PAIRS_VEX(int_add_int64_avx2, "vpaddq", "vpaddq", "ymm", "vmovdqa", "32")
 PAIRS_AVX512(int_add_int64_avx512, "vpaddq", "vpaddq")
 
-static const struct kernel kernels[] = {
+const struct kernel int_add_kernels[] = {
     ROW_GPR(int_add, int8, FEATURE_SSE2, 1, 10, pairs),
     ROW(int_add, int8, sse2, FEATURE_SSE2, 16, 12, pairs),
     ROW(int_add, int8, avx2, FEATURE_AVX2, 32, 12, pairs),
@@ -62,7 +62,7 @@ PAIRS_SVE(int_add_int16_sve, DO_SVE, "add", "add", "h")
 PAIRS_SVE(int_add_int32_sve, DO_SVE, "add", "add", "s")
 PAIRS_SVE(int_add_int64_sve, DO_SVE, "add", "add", "d")
 
-static const struct kernel kernels[] = {
+const struct kernel int_add_kernels[] = {
     ROW(int_add, int8, neon, FEATURE_NEON, 16, 24, pairs),
     ROW(int_add, int8, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(int_add, int16, neon, FEATURE_NEON, 16, 24, pairs),
@@ -89,6 +89,6 @@ WORKLOAD(int_add) = {
     .description = "Integer additions on independent registers.",
     .rate = OPERATION_RATE("Additions a second, one each instruction and lane"),
     .params = params,
-    .own = kernels,
+    .own = int_add_kernels,
     KERNEL_FUNCTIONS,
 };

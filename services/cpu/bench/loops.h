@@ -11,6 +11,9 @@ void loop_empty(uint64_t iterations);
 /* CHAIN_CYCLES dependent additions an iteration, nothing else. Registers only: Golden Cove removes
  * additions of an immediate at rename. */
 void loop_add_chain(uint64_t iterations);
+enum { SUM_CHAIN_ADDEND = 3 };
+/* The same additions, each of SUM_CHAIN_ADDEND, beginning with `x`: the sum, to be verified. */
+uint64_t loop_sum_chain(uint64_t iterations, uint64_t x);
 #if defined(__x86_64__)
 enum { MULTIPLY_CHAIN_LENGTH = 16 };
 /* MULTIPLY_CHAIN_LENGTH dependent 64-bit multiplications an iteration. */

@@ -109,7 +109,7 @@ static unsigned lanes_of(const struct kernel *kernel)
     return kernel->accumulators * register_bytes(kernel) / lane_of(kernel)->bytes;
 }
 
-static uint64_t operations_of(const struct kernel *kernel)
+uint64_t kernel_operations(const struct kernel *kernel)
 {
     return (uint64_t)kernel->recipe->operations * kernel->recipe->rounds * lanes_of(kernel);
 }
@@ -218,7 +218,7 @@ static double quick_rate(struct kernel_state *state, const struct kernel *kernel
         kernel->loop(iterations, state->accumulators, state->constants);
         shortest_s = fmin(shortest_s, now_s() - start_s);
     }
-    return (double)(iterations * operations_of(kernel)) / shortest_s;
+    return (double)(iterations * kernel_operations(kernel)) / shortest_s;
 }
 
 /* Which mix the ports of this CPU like best shows only when it is tried. The first to try is warmed
@@ -258,17 +258,22 @@ const char *kernel_unsupported(const struct run *run)
     return isa_foreign(run_choice(run, "isa"));
 }
 
-const char *kernel_unconfirmed(const struct run *run)
+const char *kernel_row_unconfirmed(const struct kernel *kernel)
 {
 #if defined(__aarch64__)
-    (void)run;
+    (void)kernel;
     return "this kernel was not run on hardware before: its evidence is its disassembly and an "
            "emulator that executes it";
 #else
-    if (kernel_find(run)->features & FEATURE_AMX_FP16)
+    if (kernel->features & FEATURE_AMX_FP16)
         return "this kernel was not run on hardware before: its evidence is its disassembly";
     return NULL;
 #endif
+}
+
+const char *kernel_unconfirmed(const struct run *run)
+{
+    return kernel_row_unconfirmed(kernel_find(run));
 }
 
 static size_t used_bytes(const struct kernel *kernel)
@@ -364,22 +369,31 @@ static int take_checksum(struct kernel_state *state, const struct thread *thread
     return compare_checksum(state, thread, sum);
 }
 
-int kernel_setup(struct thread *thread)
+int kernel_begin(struct thread *thread, const struct kernel *kernel)
 {
-    struct run *run = thread->run;
-    const struct kernel *kernel = kernel_find(run);
-    bool seeded = run_param_set(run, "seed");
     struct kernel_state *state = aligned_alloc(REGISTER_BYTES, sizeof *state);
     if (!state) {
-        run_reason(run, "no memory for the registers of thread %u: use fewer threads",
+        run_reason(thread->run, "no memory for the registers of thread %u: use fewer threads",
                    thread->index);
         return EXIT_RESOURCE;
     }
     thread->state = state;
-    state_init(state, kernel, seeded ? begin_of(kernel, run_count(run, "seed")) : 0);
-    if (thread->index == 0)
-        run_set_unit(run, operations_of(kernel), UINT64_MAX / operations_of(kernel));
-    int failure = seeded ? take_checksum(state, thread) : EXIT_OK;
+    state_init(state, kernel, 0);
+    return EXIT_OK;
+}
+
+int kernel_setup(struct thread *thread)
+{
+    struct run *run = thread->run;
+    const struct kernel *kernel = kernel_find(run);
+    int failure = kernel_begin(thread, kernel);
+    if (!failure && thread->index == 0)
+        run_set_unit(run, kernel_operations(kernel), UINT64_MAX / kernel_operations(kernel));
+    if (failure || !run_param_set(run, "seed"))
+        return failure;
+    struct kernel_state *state = thread->state;
+    state_init(state, kernel, begin_of(kernel, run_count(run, "seed")));
+    failure = take_checksum(state, thread);
     if (failure)
         free(state);
     return failure;

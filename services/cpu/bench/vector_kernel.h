@@ -100,8 +100,10 @@ struct kernel {
      .chain = loop_add_chain,                                                                      \
      .vendor = "AuthenticAMD"}
 
-/* The rows of `fma`, for workloads that keep the core busy with them. */
+/* The rows of `fma`, `dot` and `int_add`, for workloads that keep the core busy with them. */
 extern const struct kernel fma_kernels[];
+extern const struct kernel dot_kernels[];
+extern const struct kernel int_add_kernels[];
 
 /* Lists that workloads share. */
 extern const char *const isas[];
@@ -158,5 +160,12 @@ int kernel_step(struct thread *thread, uint64_t batch);
 void kernel_empty_loop(struct thread *thread, uint64_t batch);
 double kernel_clock_hertz(struct thread *thread);
 void kernel_teardown(struct thread *thread);
+
+/* For workloads that choose their row themselves: kernel_setup() with it, small numbers and no unit
+ * of work; kernel_unconfirmed() of it. */
+int kernel_begin(struct thread *thread, const struct kernel *kernel);
+const char *kernel_row_unconfirmed(const struct kernel *kernel);
+/* Operations of one iteration. */
+uint64_t kernel_operations(const struct kernel *kernel);
 
 #endif

@@ -4,10 +4,13 @@ import functools
 
 import pytest
 
-from hostbench.model.events import PairFigure
+from hostbench.base.units import human
+from hostbench.model.events import PairFigure, RungFigure
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import BarChart, Block, Chart, MatrixChart, Part
+from hostbench.report.content import BarChart, Block, Chart, CurveChart, MatrixChart, Part, Table
+from hostbench.report.figures import NOTHING
 from hostbench.report.grouping import resolved
+from services.cpu.cores_report import LADDER, ladder_blocks, yield_blocks
 from services.cpu.report import report
 from tests.unit.records import start
 from tests.unit.report_documents import full_run, sampled_run
@@ -134,3 +137,55 @@ def test_pairs_of_cpus_are_a_heat_map_beside_the_nearest() -> None:
 
 def test_one_pair_is_no_map() -> None:
     assert not distances(with_pairs({(0, 1): 50e-9}))
+
+
+def with_rungs(isa: str, clocks: dict[tuple[int, ...], list[float]]) -> CaseResult:
+    """A case of clock_ladder: the clocks of each trial by the CPUs at work."""
+    one, *_ = cases_where(isa=isa, threads=2, dtype="fp64")
+    trials = []
+    for number, trial in enumerate(one.trials[: len(next(iter(clocks.values())))]):
+        assert trial.start is not None and trial.end is not None
+        rungs = tuple(
+            RungFigure(cpus=cpus, value=values[number]) for cpus, values in clocks.items()
+        )
+        placement = trial.start.placement.model_copy(update={"cores": 2, "smt_shared": True})
+        events = (
+            trial.start.model_copy(update={"placement": placement}),
+            trial.end.model_copy(update={"rungs": rungs}),
+        )
+        trials.append(trial.model_copy(update={"events": events}))
+    update = {"workload": LADDER, "label": isa, "trials": tuple(trials)}
+    return one.model_copy(update=update)
+
+
+def test_the_ladder_has_a_line_for_each_class_of_instructions() -> None:
+    clocks = {(0,): [4e9, 4.2e9, 4.1e9], (0, 1): [4e9, 4e9, 4e9], (0, 1, 2): [3e9, 3.1e9, 3.2e9]}
+    cases = [with_rungs("scalar", clocks), with_rungs("avx512", clocks | {(0,): [3.5e9] * 3})]
+    (chart,) = (block for block in ladder_blocks(cases) if isinstance(block, Chart))
+    assert isinstance(chart.drawing, CurveChart)
+    assert [curve.label for curve in chart.drawing.curves] == ["scalar", "avx512"]
+    points = [[(point.x, point.y) for point in one.points] for one in chart.drawing.curves]
+    assert points == [[(1, 4.1e9), (2, 4e9), (3, 3.1e9)], [(1, 3.5e9), (2, 4e9), (3, 3.1e9)]]
+    assert [mark.x for mark in chart.drawing.marks] == [2]
+    assert "scalar: 4.100 GHz with one CPU at work, 3.100 GHz (75.6 %) with 3." in chart.description
+
+
+def test_one_cpu_is_no_ladder() -> None:
+    assert not any(
+        isinstance(one, Chart) for one in ladder_blocks([with_rungs("avx2", {(0,): [4e9]})])
+    )
+
+
+def test_a_yield_stands_beside_the_rates_behind_it() -> None:
+    one, *_ = cases_where(isa="avx2", threads=2, dtype="fp64")
+    rate = one.metrics["operations_per_second"]
+    statistics = rate.statistics.model_copy(update={"median": 1.25})
+    ratio = rate.model_copy(update={"unit": "1", "statistics": statistics})
+    metrics = {"yield_ratio": ratio, "operations_per_second_alone": rate}
+    blocks = list(yield_blocks([one.model_copy(update={"label": "fma", "metrics": metrics})]))
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    ((name, alone, siblings, found, control),) = table.groups[0].rows
+    assert (name, found) == ("fma", "1.250")
+    assert alone == human(rate.statistics.median, "operation/s")
+    assert siblings == control == NOTHING
+    assert not list(yield_blocks([one]))

@@ -1,0 +1,144 @@
+"""The clock by the number of cores at work, and what the second thread of a core adds."""
+
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.cpu.limits import CLOCK_UNKNOWN, YIELD_UNKNOWN, trial_limits
+from services.cpu.tests.identities import SAPPHIRE_RAPIDS_FLAGS, intel
+from tests.each import each
+from tests.machine_code import ROOT, functions, loop, without
+
+PROGRAM = ROOT / "build" / "release" / "cpu-bench"
+UNSUPPORTED, WRONG = 4, 5
+CPUS = sorted(os.sched_getaffinity(0))
+SIBLINGS = Path("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list")
+two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs the x86-64 program")
+
+
+def call(
+    *arguments: str,
+    duration_s: float = 0.1,
+    before: tuple[str, ...] = (),
+    program: Path = PROGRAM,
+) -> subprocess.CompletedProcess[str]:
+    brief = (f"--duration-s={duration_s}", "--warmup-s=0.02")
+    command = [*before, str(program), *arguments, *brief]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def last(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return event
+
+
+@two_cpus
+def test_each_rung_has_one_cpu_more_and_a_clock() -> None:
+    first, other = CPUS[-1], CPUS[0]
+    end = last(call("clock_ladder", "--isa=scalar", f"--cpus={first},{other}", duration_s=0.4))
+    assert [rung["cpus"] for rung in end["rungs"]] == [[first], [first, other]]
+    alone, both = (rung["value"] for rung in end["rungs"])
+    metrics = end["metrics"]
+    assert (metrics["clock_hertz_alone"], metrics["clock_hertz"]) == (alone, both)
+    assert metrics["clock_hertz_lowest"] == min(alone, both)
+    assert "clock_hertz_sum" not in metrics
+
+
+@needs_x86
+def test_the_clock_is_that_of_the_chain() -> None:
+    """Within what the clock of a host in use may change by from one trial to the next."""
+    ladder = last(call("clock_ladder", "--isa=scalar", "--threads=1", duration_s=0.3))
+    chain = last(call("clock", "--threads=1", duration_s=0.3))
+    best = chain["metrics"]["clock_hertz_best"]
+    assert 0.7 * best < ladder["metrics"]["clock_hertz"] < 1.4 * best
+
+
+def test_one_cpu_has_one_rung() -> None:
+    end = last(call("clock_ladder", before=("taskset", "-c", str(CPUS[0]))))
+    assert end["metrics"]["rungs_measured"] == len(end["rungs"]) <= 1
+
+
+def test_threads_that_share_a_cpu_are_no_step_of_a_ladder() -> None:
+    result = call("clock_ladder", f"--threads={len(CPUS) + 1}")
+    assert result.returncode == UNSUPPORTED
+    assert "one thread a CPU" in last(result)["reason"]
+
+
+@needs_x86
+def test_a_class_of_another_architecture_is_skipped() -> None:
+    result = call("clock_ladder", "--isa=sve")
+    assert result.returncode == UNSUPPORTED
+    assert last(result)["reason"] == "sve needs an aarch64 CPU"
+
+
+@needs_x86
+@each("workload", ["clock_ladder", "smt_yield"])
+def test_a_missing_instruction_exits_5(workload: str, tmp_path: Path) -> None:
+    kernel = {"clock_ladder": "fma_fp64_scalar", "smt_yield": "int_add_int64_avx2"}[workload]
+    arguments = {"clock_ladder": ["--isa=scalar"], "smt_yield": ["--kernel=int_add"]}[workload]
+    healthy = call(workload, *arguments)
+    if healthy.returncode == UNSUPPORTED or last(healthy)["event"] == "skip":
+        pytest.skip(f"not on this host: {healthy.stderr.strip()}")
+    broken = tmp_path / "cpu-bench"
+    without([loop(functions("release", PROGRAM.name)[f"{kernel}_loop"])[1]], PROGRAM, broken)
+    result = call(workload, *arguments, program=broken)
+    assert result.returncode == WRONG
+    assert last(result)["code"] == "wrong_result"
+
+
+def test_without_siblings_there_is_no_yield() -> None:
+    result = call("smt_yield", before=("taskset", "-c", str(CPUS[0])))
+    assert result.returncode == UNSUPPORTED
+    assert "SMT is off, or a hypervisor or a cpuset hides" in last(result)["reason"]
+
+
+@two_cpus
+@each("kernel", ["fma", "int_add", "chain"])
+def test_two_threads_of_a_core_are_found_and_measured(kernel: str, tmp_path: Path) -> None:
+    """Two CPUs that the kernel's files call siblings, in a mount namespace of this test."""
+    first, second = CPUS[:2]
+    (tmp_path / "siblings").write_text(f"{first},{second}\n")
+    mounts = " && ".join(
+        f"mount --bind {tmp_path}/siblings {str(SIBLINGS).format(cpu)}" for cpu in (first, second)
+    )
+    space = (
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        f'{mounts} && exec "$@"',
+        "-",
+    )
+    if subprocess.run([*space, "true"], capture_output=True).returncode:
+        pytest.skip("no user namespace, or no topology in /sys")
+    alone = call("smt_yield", f"--cpus={second}", before=space)
+    assert alone.returncode == UNSUPPORTED
+    assert f"the SMT sibling of CPU {second}" in last(alone)["reason"]
+    cpus = f"--cpus={first},{second}"
+    end = last(call("smt_yield", f"--kernel={kernel}", cpus, duration_s=0.4, before=space))
+    metrics = end["metrics"]
+    assert 0.5 < metrics["yield_ratio"] < 4
+    alone, together = (metrics[f"operations_per_second_{name}"] for name in ("alone", "siblings"))
+    assert together / alone == pytest.approx(metrics["yield_ratio"], rel=0.5)
+    assert metrics["cores_ratio"] is None
+    assert end["reasons"]["metrics.cores_ratio"] == "all threads of this trial are on one core"
+
+
+@each(
+    ("workload", "metric", "reason"),
+    [
+        ("clock_ladder", "clock_hertz", CLOCK_UNKNOWN),
+        ("smt_yield", "yield_ratio", YIELD_UNKNOWN),
+    ],
+)
+def test_there_is_no_limit_and_a_reason(workload: str, metric: str, reason: str) -> None:
+    limit = trial_limits(intel(143, SAPPHIRE_RAPIDS_FLAGS), workload, {}, {}, 2)[metric]
+    assert (limit.value, limit.reason) == (None, reason)
