@@ -10,7 +10,7 @@ import typer
 from hostbench.base.errors import UsageError, shown
 from hostbench.cli.fleet_ends import Meet, MeetAddress, PairName, SecretDirectory, end_of, ends
 from hostbench.cli.fleet_options import EngineOption, Name, Shared, on_engine
-from hostbench.cli.fleet_pairs import Of, Pairs, Rack, Rounds, Seed, network
+from hostbench.cli.fleet_pairs import Of, Pairs, Rack, RackLabel, Rounds, Seed, network
 from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
 from hostbench.cli.options import (
@@ -163,6 +163,7 @@ def run(
     rounds: Rounds = None,
     seed: Seed = "0",
     rack: Rack = None,
+    rack_label: RackLabel = None,
     of: Of = None,
     exclusive: Annotated[
         Exclusive,
@@ -303,7 +304,13 @@ def run(
         pairs=None
         if pairs is None
         else PairsRequest(
-            pairs, rounds, seed, tuple(rack or ()), tuple(of or ()), results_directory(results)
+            choice=pairs,
+            rounds=rounds,
+            seed=seed,
+            racks=tuple(rack or ()),
+            rack_label=rack_label,
+            of=tuple(of or ()),
+            root=results_directory(results),
         ),
     )
     runner = found(engine, options)

@@ -16,6 +16,7 @@ from hostbench.cli.fleet_rounds import (
     PairsRequest,
     check_suite,
     numbered,
+    racks_for,
     retested,
     rounds_for,
 )
@@ -38,7 +39,7 @@ from hostbench.model.suite import Suite
 # waiting, is a line at once.
 COUNTS_S = 5.0
 # Options that mean nothing without --pairs, and those that mean nothing without a suite.
-OF_PAIRS = frozenset({"rounds", "seed", "rack", "of"})
+OF_PAIRS = frozenset({"rounds", "seed", "rack", "rack_label", "of"})
 OF_SUITES = frozenset({"trials", "peers"})
 
 
@@ -72,7 +73,9 @@ def begin(engine: Engine, request: CampaignRequest) -> Campaign:
     if request.pairs is not None:
         request.pairs.check()
     elif alone := sorted(OF_PAIRS & request.given):
-        raise UsageError(f"--{alone[0]} says which pairs to measure; give --pairs with it")
+        raise UsageError(
+            f"--{alone[0].replace('_', '-')} says which pairs to measure; give --pairs with it"
+        )
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
     elif request.pairs is not None and request.pairs.of:
@@ -86,9 +89,15 @@ def begin(engine: Engine, request: CampaignRequest) -> Campaign:
         if request.pairs is not None:
             check_suite(suite)
         nodes = engine.nodes(request.nodes)
-        rounds = () if request.pairs is None else rounds_for(nodes, request.pairs)
-        campaign = _campaign(engine, request, suite, nodes, rounds)
+        racks: Mapping[str, str] = {}
+        rounds: Sequence[Round] = ()
+        if request.pairs is not None:
+            racks = racks_for(engine, nodes, request.pairs)
+            rounds = rounds_for(nodes, racks, request.pairs)
+        campaign = _campaign(engine, request, suite, nodes, rounds, racks)
     between = f" of {plural(len(campaign.nodes), 'node')}" if campaign.pairs else ""
+    if campaign.racks:
+        between += f" in {plural(len(set(campaign.racks.values())), 'rack')}"
     count = plural(len(campaign.units), campaign.unit_word)
     sys.stderr.write(f"campaign {campaign.name}: {count}{between}\n")
     sys.stderr.flush()
@@ -102,6 +111,7 @@ def _campaign(
     suite: Suite,
     nodes: tuple[str, ...],
     rounds: Sequence[Round],
+    racks: Mapping[str, str],
 ) -> Campaign:
     return Campaign(
         name=request.name or new_name(suite),
@@ -112,6 +122,7 @@ def _campaign(
         exclusive=request.exclusive,
         time_limit_s=request.time_limit_s,
         pairs=numbered(rounds),
+        racks=racks,
     )
 
 
@@ -136,7 +147,7 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
             f"--{alone[0]} changes a suite; name the suite of campaign {name} with it, or leave "
             "the option out to continue the campaign"
         )
-    _check_pairs(campaign, request.pairs)
+    _check_pairs(engine, campaign, request.pairs)
     begun_with = {**engine.begun_with(name), **_limits(campaign)}
     wanted = {**vars(request.options), **_limits(request)}
     for option in sorted(request.given & begun_with.keys()):
@@ -154,16 +165,21 @@ def _continued(engine: Engine, request: CampaignRequest, name: str) -> Campaign:
     return campaign
 
 
-def _check_pairs(campaign: Campaign, request: PairsRequest | None) -> None:
+def _check_pairs(engine: Engine, campaign: Campaign, request: PairsRequest | None) -> None:
     """Raise UsageError if the options make other pairs than those of the campaign. A retest was
     made from the documents of its time."""
     if request is None:
         return
-    made = campaign.pairs if request.of else numbered(rounds_for(campaign.nodes, request))
-    if not made or made != campaign.pairs:
+    made, racks = campaign.pairs, campaign.racks
+    if not request.of:
+        if request.names_racks:
+            racks = racks_for(engine, campaign.nodes, request)
+        made = numbered(rounds_for(campaign.nodes, racks, request))
+    if not made or (made, racks) != (campaign.pairs, campaign.racks):
         raise UsageError(
-            f"campaign {campaign.name} measures other pairs than these options make; leave out "
-            "--pairs, --rounds, --seed and --rack to continue it, or choose another --name"
+            f"campaign {campaign.name} measures other pairs, or has other racks, than these "
+            "options make; leave out --pairs, --rounds, --seed, --rack and --rack-label to "
+            "continue it, or choose another --name"
         )
 
 

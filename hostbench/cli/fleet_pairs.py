@@ -47,6 +47,14 @@ Rack = Annotated[
         "r1='node-a*'.",
     ),
 ]
+RackLabel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        help="Kubernetes: the label of nodes that names their rack. Default: "
+        "topology.kubernetes.io/rack, where nodes have it. Slurm: racks are leaf switches.",
+    ),
+]
 
 
 class PairsChoice(StrEnum):
@@ -186,7 +194,8 @@ def pairs(
 ) -> None:
     """Say which hosts, racks' uplinks and links of a network are slow, from jobs between two hosts.
 
-    A document counts once; two jobs of the same two hosts are two measurements of their link.
+    A document counts once; two jobs of the same two hosts are two measurements of their link. The
+    racks are those that the documents name, unless --rack is given.
     """
     from hostbench.decisions.pair_documents import matrix_of
 

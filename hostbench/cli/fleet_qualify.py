@@ -47,6 +47,13 @@ def qualify(
         str | None,
         typer.Option(metavar="DAYS", help="Without NAME: also those that were measured earlier."),
     ] = None,
+    reboots: Annotated[
+        bool,
+        typer.Option(
+            "--reboots",
+            help="Without NAME: also those that have booted since, perhaps with another firmware.",
+        ),
+    ] = False,
     set_taint: Annotated[
         bool,
         typer.Option(
@@ -70,13 +77,15 @@ def qualify(
         raise UsageError("--report is about a campaign; give its NAME, too")
     if name is not None and max_age is not None:
         raise UsageError("--max-age is about nodes of earlier campaigns; leave out NAME")
+    if name is not None and reboots:
+        raise UsageError("--reboots is about nodes of earlier campaigns; leave out NAME")
     age_s = None if max_age is None else _age_s(max_age)
     gate = Gate(namespace, set_taint=set_taint)
     nodes = gate.nodes()
     found: dict[str, Qualification] = {}
     if name is None:
         for node in nodes.values():
-            if (one := outdated(node, time.time(), age_s)) is not None:
+            if (one := outdated(node, time.time(), age_s, reboots=reboots)) is not None:
                 found[node.name] = one
     else:
         from hostbench.fleet.kubernetes.engine import KubernetesEngine

@@ -1,8 +1,8 @@
 """Which pairs of nodes a campaign measures: random rounds, a tournament, or what earlier campaigns
 left undecided."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hostbench.base.errors import HostbenchError, UsageError, listing, shown
@@ -37,8 +37,14 @@ class PairsRequest:
     rounds: str | None
     seed: str
     racks: tuple[str, ...]
+    rack_label: str | None
     of: tuple[str, ...]
     root: Path
+
+    @property
+    def names_racks(self) -> bool:
+        """Whether it says which nodes are in a rack."""
+        return bool(self.racks) or self.rack_label is not None
 
     def check(self) -> None:
         """Raise UsageError for options that do not belong together."""
@@ -50,14 +56,25 @@ class PairsRequest:
             raise UsageError(
                 "--of names the campaigns that --pairs retest measures again; give both or neither"
             )
+        if self.racks and self.rack_label is not None:
+            raise UsageError("--rack and --rack-label both say what a rack is; give one")
 
 
-def rounds_for(nodes: Sequence[str], request: PairsRequest) -> Sequence[Round]:
+def racks_for(engine: Engine, nodes: Sequence[str], request: PairsRequest) -> dict[str, str]:
+    """Return the rack of each node, as the options or else the cluster names it. Raise
+    UsageError."""
+    if request.racks:
+        return racks_of(request.racks, nodes)
+    return engine.racks(nodes, request.rack_label)
+
+
+def rounds_for(
+    nodes: Sequence[str], racks: Mapping[str, str], request: PairsRequest
+) -> Sequence[Round]:
     """Return the rounds of pairs of these nodes. Raise UsageError."""
     if len(nodes) < 2:
         raise UsageError(f"--pairs needs two nodes, and there is {listing(nodes)}; see --nodes")
     most = rounds_most(len(nodes))
-    racks = racks_of(request.racks, nodes)
     if request.choice is PairsChoice.TOURNAMENT:
         _check_count(pairs_of(len(nodes)), request.choice)
         return tournament(nodes)
@@ -76,9 +93,11 @@ def _check_count(pairs: int, choice: PairsChoice) -> None:
         )
 
 
-def retested(engine: Engine, request: PairsRequest) -> tuple[Suite, tuple[str, ...], list[Round]]:
-    """Return what would decide the suspects of earlier campaigns: their suite, their nodes and the
-    rounds. Their documents are collected. Raise UsageError, or NothingToRetest."""
+def retested(
+    engine: Engine, request: PairsRequest
+) -> tuple[Suite, tuple[str, ...], list[Round], dict[str, str]]:
+    """Return what would decide the suspects of earlier campaigns: their suite, their nodes, the
+    rounds and the racks. Their documents are collected. Raise UsageError, or NothingToRetest."""
     before = [engine.campaign(name) for name in request.of]
     suite = before[0].suite
     for one in before:
@@ -90,7 +109,11 @@ def retested(engine: Engine, request: PairsRequest) -> tuple[Suite, tuple[str, .
                 "those of one suite again"
             )
     documents = [document for one in before for document in _documents(engine, one, request.root)]
-    matrix = judged(measured_pairs(documents), request.racks)
+    nodes = tuple(dict.fromkeys(node for one in before for node in one.nodes))
+    found = measured_pairs(documents)
+    if request.rack_label is not None:
+        found = replace(found, racks=engine.racks(nodes, request.rack_label))
+    matrix = judged(found, request.racks)
     if matrix.undecided is not None:
         raise UsageError(f"{matrix.undecided}; measure more --pairs matchings first")
     rounds: list[Round] = [one.pairs for one in matrix.next_rounds]
@@ -98,8 +121,8 @@ def retested(engine: Engine, request: PairsRequest) -> tuple[Suite, tuple[str, .
         raise NothingToRetest(
             f"nothing to measure again: {listing(request.of)} left no host, uplink or link suspect"
         )
-    nodes = dict.fromkeys(node for one in before for node in one.nodes)
-    return suite, tuple(nodes), rounds
+    racks = {one.host: one.rack for one in matrix.hosts if one.rack is not None}
+    return suite, nodes, rounds, racks
 
 
 def _documents(engine: Engine, campaign: Campaign, root: Path) -> list[ResultDocument]:

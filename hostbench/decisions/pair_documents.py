@@ -28,14 +28,16 @@ OF_ONE_HOST = "of one host alone"
 
 @dataclass(frozen=True)
 class MeasuredPairs:
-    """The measurements of one case; the locks that were held on each host, as the documents of
-    these measurements name them; and what was left out and why, as sentences."""
+    """The measurements of one case; the locks that were held on each host and the racks of hosts,
+    as the documents of these measurements name them; and what was left out and why, as sentences.
+    """
 
     title: str
     unit: str
     direction: Direction
     measurements: tuple[Measurement, ...]
     locks: Mapping[str, tuple[LockName, ...]]
+    racks: Mapping[str, str]
     left_out: tuple[str, ...]
 
     @property
@@ -70,10 +72,12 @@ def matrix_of(
 
 
 def judged(found: MeasuredPairs, racks: Iterable[str]) -> PairMatrix:
-    """Judge the network by measurements; see racks_of. Raise UsageError for a wrong rack."""
+    """Judge the network by measurements. `racks`: see racks_of; without any, those of the documents
+    count. Raise UsageError for a wrong rack."""
+    given = racks_of(racks, found.hosts, missing=True)
     matrix = pair_matrix(
         found.measurements,
-        racks_of(racks, found.hosts, missing=True),
+        given or found.racks,
         title=found.title,
         unit=found.unit,
         direction=found.direction,
@@ -130,8 +134,17 @@ def measured_pairs(documents: Sequence[ResultDocument], case: str | None = None)
         direction=metric.direction,
         measurements=tuple(measurements),
         locks={host: tuple(sorted(names)) for host, names in locks.items()},
+        racks=_racks(pairs),
         left_out=tuple(_left_out(reasons)),
     )
+
+
+def _racks(pairs: Sequence[ResultDocument]) -> dict[str, str]:
+    """Return the racks that documents of campaigns name; of a host that moved, its last one."""
+    ordered = sorted(pairs, key=lambda one: one.job.created_unix_s)
+    members = [one.member for one in ordered if one.member is not None]
+    ends = (end for one in members for end in ((one.node, one.rack), (one.far_node, one.far_rack)))
+    return {host: rack for host, rack in ends if host is not None and rack is not None}
 
 
 def _no_pairs(documents: int) -> UsageError:

@@ -6,8 +6,8 @@ killed at any moment, and the next one continues from the state in the engine.
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -67,7 +67,7 @@ class Campaign:
     ClusterName), so that documents of two clusters differ. `at_most`: how many nodes are
     measured at once; None: any number. `time_limit_s`: how long a node may take, waiting included.
     `pairs`: what is measured in place of single nodes, each between two of `nodes`; then the limits
-    are those of pairs.
+    are those of pairs, and `racks` has the rack of each node that has one.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Campaign:
     exclusive: Exclusive = Exclusive.REQUESTS
     time_limit_s: float = 3600.0
     pairs: tuple[Pair, ...] = ()
+    racks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -148,6 +149,12 @@ class Engine(Protocol):
 
     def nodes(self, expression: str | None) -> tuple[str, ...]:
         """Return the nodes that an expression names; None: all that can be measured."""
+        ...
+
+    def racks(self, nodes: Collection[str], label: str | None) -> dict[str, str]:
+        """Return the rack of each of these nodes whose rack the cluster knows. `label`: which label
+        of nodes names it; None: the engine's default. Raise UsageError for a label that no node
+        has."""
         ...
 
     def start(self, campaign: Campaign) -> None:

@@ -78,14 +78,17 @@ class NodeRequest:
     @property
     def member(self) -> CampaignMember:
         """Return the campaign and the node or pair of the document."""
+        pair, racks = self.end and self.end.pair, self.campaign.racks
         return CampaignMember(
             campaign=self.campaign.name,
             engine=self.engine,
             cluster=self.campaign.cluster,
             node=self.node,
             lock=self.lock,
-            far_node=None if self.end is None else self.end.pair.far,
-            round=None if self.end is None else self.end.pair.round,
+            far_node=pair and pair.far,
+            round=pair and pair.round,
+            rack=pair and racks.get(pair.near),
+            far_rack=pair and racks.get(pair.far),
         )
 
 

@@ -96,7 +96,8 @@ class CampaignMember(StoredModel):
     `cluster` names the cluster for good. `lock` is what kept other runs away: the host's lock file
     (`host`), or a Lease object of the cluster, which keeps out other campaigns alone (`lease`).
     `far_node` and `round`: of a pair of nodes, the one that did not measure, and the round of the
-    campaign; None: the node was measured alone.
+    campaign; None: the node was measured alone. `rack`, `far_rack`: the racks of both, as the
+    campaign knows them; None: it knows none, or the node was measured alone.
     """
 
     campaign: str
@@ -106,6 +107,8 @@ class CampaignMember(StoredModel):
     lock: LockName
     far_node: str | None = None
     round: int | None = None
+    rack: str | None = None
+    far_rack: str | None = None
 
     @property
     def unit(self) -> str:

@@ -8,6 +8,7 @@ from hostbench.report.content import (
     Answer,
     Column,
     Facts,
+    Narrow,
     Notice,
     Report,
     RowGroup,
@@ -47,10 +48,10 @@ def plain_table(
     columns: Sequence[Column],
     rows: Iterable[Sequence[Text]],
     *,
-    wraps: bool = False,
+    narrow: Narrow = "scrolls",
 ) -> Table:
     """Return a table whose rows are in one group."""
-    return Table(caption, tuple(columns), (RowGroup(None, tuple(map(tuple, rows))),), wraps)
+    return Table(caption, tuple(columns), (RowGroup(None, tuple(map(tuple, rows))),), narrow)
 
 
 def sentence(text: str) -> str:

@@ -168,9 +168,8 @@ def _hosts_table(caption: str, hosts: Sequence[FleetHost]) -> Table:
         Column("chance", figures=True),
         Column("differs in"),
     )
-    return plain_table(
-        caption, columns, (_host_row(host) for host in hosts[:HOSTS_SHOWN] if host.off)
-    )
+    rows = (_host_row(host) for host in hosts[:HOSTS_SHOWN] if host.off)
+    return plain_table(caption, columns, rows, narrow="stacks")
 
 
 def _host_row(host: FleetHost) -> tuple[str | Strong, ...]:
@@ -215,6 +214,7 @@ def _populations(fleet: FleetCheck) -> Table:
         "Each is judged by itself",
         [Column(title, figures=title == "hosts") for title in columns],
         rows,
+        narrow="stacks",
     )
 
 
@@ -287,6 +287,7 @@ def _lost(fleet: FleetCheck) -> tuple[Block, ...]:
         "Cases without a figure that may be used",
         [Column(title, figures=title in ("cases", "on hosts")) for title in columns],
         rows,
+        narrow="stacks",
     )
     more = len(groups) - HOSTS_SHOWN
     rest = (Paragraph(f"{plural(more, 'more row')}: hostbench fleet report --csv has all."),)

@@ -136,7 +136,7 @@ def _table(caption: str, found: Sequence[Judged]) -> Table:
         Column("measured", figures=True),
         Column("word"),
     )
-    return plain_table(caption, columns, rows, wraps=True)
+    return plain_table(caption, columns, rows, narrow="wraps")
 
 
 def _chart(matrix: PairMatrix) -> Chart:
@@ -232,7 +232,7 @@ def _uplinks(matrix: PairMatrix) -> Table:
         )
         for one in sorted(matrix.uplinks, key=lambda uplink: uplink.ratio)
     )
-    return plain_table("Racks beside the middle of all racks", columns, rows, wraps=True)
+    return plain_table("Racks beside the middle of all racks", columns, rows, narrow="wraps")
 
 
 def _hosts(matrix: PairMatrix) -> Block:
@@ -240,7 +240,7 @@ def _hosts(matrix: PairMatrix) -> Block:
         (one.host, one.rack or DASH, relative(one.ratio), str(one.measured), Mark(one.word))
         for one in sorted(matrix.hosts, key=lambda host: host.ratio)
     )
-    table = plain_table("Hosts, the slowest first", _HOST_COLUMNS, rows, wraps=True)
+    table = plain_table("Hosts, the slowest first", _HOST_COLUMNS, rows, narrow="wraps")
     if len(rows) <= HOSTS_UNFOLDED:
         return table
     return Fold(f"All {plural(len(rows), 'host')}", (table,), on_paper=True)

@@ -7,6 +7,7 @@ limit) is in its type, and the renderer decides how it looks.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
@@ -433,15 +434,18 @@ class RowGroup:
     rows: tuple[tuple[Text, ...], ...]
 
 
+Narrow = Literal["scrolls", "wraps", "stacks"]
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows. `wraps`: on a narrow screen its cells are wrapped,
-    not scrolled."""
+    """A table whose first column names its rows. `narrow`: on a narrow screen it is scrolled, its
+    cells are wrapped, or each row is a block with a line for each cell."""
 
     caption: str
     columns: tuple[Column, ...]
     groups: tuple[RowGroup, ...]
-    wraps: bool = False
+    narrow: Narrow = "scrolls"
 
 
 @dataclass(frozen=True)

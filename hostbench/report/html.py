@@ -176,7 +176,7 @@ _SIGNS = {"disturbed": "disturbed", "left out": "left-out"}
 
 
 def _column_classes(table: Table) -> str:
-    """Return the classes of a table: the columns aligned to the right, counted from 1, and
-    `wraps`."""
+    """Return the classes of a table: the columns aligned to the right, counted from 1, and how it
+    is shown on a narrow screen."""
     figures = [f"f{n}" for n, column in enumerate(table.columns, start=1) if column.figures]
-    return " ".join([*figures, *(["wraps"] if table.wraps else [])])
+    return " ".join([*figures, table.narrow])

@@ -208,7 +208,7 @@ def _job_notice(document: ResultDocument) -> Notice:
 def _overview_table(document: ResultDocument) -> Table:
     rows = tuple(_overview_row(line) for line in overview(document.cases))
     groups = (RowGroup(None, rows),)
-    return Table(_OVERVIEW_CAPTION, _OVERVIEW_COLUMNS, groups, wraps=True)
+    return Table(_OVERVIEW_CAPTION, _OVERVIEW_COLUMNS, groups, narrow="wraps")
 
 
 def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:

@@ -45,11 +45,13 @@ def _find(name: str) -> str | None:
 
 
 class Slurm:
-    """`nodes` nodes of this machine's CPUs, node1 and so on, in the partition `all`."""
+    """`nodes` nodes of this machine's CPUs, node1 and so on, in the partition `all`.
+    `topology`: the text of topology.conf."""
 
-    def __init__(self, directory: Path, nodes: int = 4) -> None:
+    def __init__(self, directory: Path, nodes: int = 4, topology: str = "") -> None:
         self.directory = directory
         self.nodes = tuple(f"node{index}" for index in range(1, nodes + 1))
+        self.topology = topology
         self.shared = directory / "shared"
         self.shared.mkdir(parents=True)
         self.configuration = directory / "slurm.conf"
@@ -92,6 +94,7 @@ class Slurm:
         for node in self.nodes:
             (self.directory / node).mkdir()
         (self.directory / "state").mkdir()
+        (self.directory / "topology.conf").write_text(self.topology)
         self.configuration.write_text(f"""\
 ClusterName={CLUSTER}
 SlurmctldHost={socket.gethostname()}(127.0.0.1)
@@ -110,6 +113,7 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 MpiDefault=none
+TopologyPlugin=topology/{"tree" if self.topology else "none"}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
@@ -211,10 +215,10 @@ PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 @contextlib.contextmanager
-def running(directory: Path, nodes: int) -> Iterator[Slurm]:
+def running(directory: Path, nodes: int, topology: str = "") -> Iterator[Slurm]:
     """A Slurm that engines of this process use."""
     require_slurm()
-    with Slurm(directory, nodes) as one, pytest.MonkeyPatch.context() as patch:
+    with Slurm(directory, nodes, topology) as one, pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", str(one.configuration))
         patch.setenv("HOSTBENCH_PROGRAMS", str(PROGRAMS))
         # All nodes are this host: one lock, as on a host with several jobs.

@@ -91,6 +91,15 @@ def test_nodes_say_whether_they_may_have_work(
     # Nothing is due as long as the nodes are what they were.
     assert invoke(["fleet", "qualify"]) == ExitCode.OK
     assert capsys.readouterr().out == ""
+    # A boot, as for another firmware, counts where the user says so.
+    booted = {"status": {"nodeInfo": {"bootID": "another-boot"}}}
+    simulated.client.patch(Node.Status, "gate-good", booted)
+    assert invoke(["fleet", "qualify"]) == ExitCode.OK
+    assert gate(simulated, "gate-good") == ("True", "Measured", "true", False)
+    assert invoke(["fleet", "qualify", "--reboots"]) == ExitCode.UNDECIDED
+    assert gate(simulated, "gate-good") == ("Unknown", "Rebooted", "unknown", False)
+    assert invoke(["fleet", "qualify", "october", *options]) == ExitCode.WORSE
+    capsys.readouterr()
     # A roll-out of another kernel.
     node = simulated.client.get(Node, "gate-good")
     assert node.status is not None and node.status.nodeInfo is not None
@@ -111,6 +120,7 @@ def test_bad_options_are_refused(simulated: Cluster, tmp_path: Path) -> None:
     for options, said in (
         (["--report=x"], "give its NAME"),
         (["october", "--max-age=3"], "leave out NAME"),
+        (["october", "--reboots"], "leave out NAME"),
         (["--max-age=0"], "is not allowed: give more than 0"),
         (["none"], "there is no campaign 'none'"),
         (["none", f"--report={other}"], "is no report of this hostbench version"),

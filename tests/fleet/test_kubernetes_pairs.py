@@ -15,6 +15,7 @@ import pytest
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Node, Pod, Secret
 
+from hostbench.base.errors import UsageError
 from hostbench.decisions.pair_rounds import matchings
 from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
@@ -94,6 +95,24 @@ def test_matchings_of_64_nodes_by_a_client_with_the_listed_rights_that_is_killed
     done = client(simulated, tmp_path, "clean", "match", f"--namespace={namespace}")
     assert done.communicate()[1] == ""
     assert left(simulated, namespace) == []
+
+
+def test_racks_are_a_label_of_nodes(simulated: Cluster) -> None:
+    by_label = {"topology.kubernetes.io/rack": "r1", "example.com/row": "a"}
+    simulated.add_nodes(["racked-1", "racked-2"], labels=by_label)
+    simulated.add_nodes(["racked-3"], labels={"topology.kubernetes.io/rack": "r2"})
+    simulated.add_nodes(["racked-4"], labels={"topology.kubernetes.io/rack": ""})
+    engine = KubernetesEngine("default", None)
+    nodes = ["racked-1", "racked-3", "racked-4"]
+    assert engine.racks(nodes, None) == {"racked-1": "r1", "racked-3": "r2"}
+    assert engine.racks(nodes, "example.com/row") == {"racked-1": "a"}
+    assert engine.racks(["racked-4"], None) == {}
+    for label, words in {
+        "example.com/row": "no node of 1 has this label",
+        "a row": "--rack-label 'a row' cannot be a label",
+    }.items():
+        with pytest.raises(UsageError, match=words):
+            engine.racks(["racked-4"], label)
 
 
 def is_far(pod: Any) -> bool:

@@ -93,7 +93,7 @@ class Ends:
 @pytest.mark.parametrize("near", ["node1", "node2"])
 def test_a_pair_measures_whichever_end_is_first(tmp_path: Path, near: str) -> None:
     far = "node2" if near == "node1" else "node1"
-    made = campaign_of_pairs([[(near, far)]])
+    made = campaign_of_pairs([[(near, far)]], racks={near: "r1"})
     ends = Ends(tmp_path, made, by_file=near == "node1")
     ended, far_ended = ends.run()
     assert (ended.code, far_ended.code) == (0, 0), ended.errors + far_ended.errors
@@ -101,6 +101,7 @@ def test_a_pair_measures_whichever_end_is_first(tmp_path: Path, near: str) -> No
     assert isinstance(digest, Digest)
     assert digest.member.unit == made.units[0] == f"1-{near}+{far}"
     assert (digest.member.node, digest.member.far_node) == (near, far)
+    assert (digest.member.rack, digest.member.far_rack) == ("r1", None)
     document = ResultsStore(ends.near.results).job(digest.job).load()
     assert document.digest == digest.digest and document.member == digest.member
     (case,) = document.cases

@@ -664,6 +664,7 @@ def test_bad_input_is_one_line(
     refused(UsageError, lambda: engine.nodes("node[1-2],nodee3"), "no node 'nodee3'", "'node3'?")
     refused(UsageError, lambda: engine.nodes("node[1"), "there is no node")
     assert engine.nodes("node[2-3],node1") == ("node2", "node3", "node1")
+    assert engine.racks(engine.nodes(None), None) == {}, "this cluster has no topology"
     other = SlurmEngine(shared, SlurmOptions(partition="al"))
     refused(UsageError, lambda: other.nodes(None), "--queue 'al'", "did you mean 'all'")
     refused(UsageError, lambda: other.start(made), "invalid partition", "--queue")

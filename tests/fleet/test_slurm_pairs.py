@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.base.errors import UsageError
 from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
 from hostbench.fleet.slurm.engine import SlurmEngine
 from hostbench.fleet.slurm.scripts import SlurmOptions
@@ -55,6 +56,11 @@ cp -R "STUBS/$pair/job/." "$results/"
 cp "STUBS/$pair/message" "$message"
 echo "$pair $begin $(date +%s.%N)" >>STUBS/ran
 """
+TOPOLOGY = """\
+SwitchName=leaf1 Nodes=node[1,3]
+SwitchName=leaf2 Nodes=node[2,4]
+SwitchName=top Switches=leaf[1-2]
+"""
 TOURNAMENT = [
     [("node1", "node2"), ("node3", "node4")],
     [("node3", "node1"), ("node4", "node2")],
@@ -64,7 +70,7 @@ TOURNAMENT = [
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    with running(tmp_path_factory.mktemp("slurm"), 4) as one:
+    with running(tmp_path_factory.mktemp("slurm"), 4, TOPOLOGY) as one:
         yield one
 
 
@@ -103,13 +109,14 @@ def test_two_nodes_measure_the_network_between_them(
         "--pairs=matchings", "--rounds=1", f"--program={program}", "--json", timeout_s=100,
     )  # fmt: skip
     assert run.code == 0, run.errors
-    assert "campaign net: 1 pair of 2 nodes" in run.errors
+    assert "campaign net: 1 pair of 2 nodes in 2 racks\n" in run.errors
     (one,) = run.document["pairs"]
     (path,) = command.results.glob("net/*/*/result.json")
     document = read_document(path.read_bytes(), str(path), "")
     member = document.member
     assert member is not None and member.unit == one["node"] == path.parents[1].name
-    assert {member.node, member.far_node} == {"node1", "node2"}
+    racks = {member.node: member.rack, member.far_node: member.far_rack}
+    assert racks == {"node1": "leaf1", "node2": "leaf2"}
     assert document.far_host is not None and document.far_host.inventory.allowed_cpus
     (case,) = document.cases
     assert case.figure is not None and case.figure.value > 0, case
@@ -121,6 +128,14 @@ def test_two_nodes_measure_the_network_between_them(
     assert again.code == 2, again
     assert command.run("fleet", "clean", "net", "--engine=slurm").code == 0
     assert engine.campaigns() == () and not (slurm.shared / "net").exists()
+
+
+def test_racks_are_leaf_switches(slurm: Slurm, engine: SlurmEngine) -> None:
+    racks = {"node1": "leaf1", "node2": "leaf2", "node3": "leaf1", "node4": "leaf2"}
+    assert engine.racks(slurm.nodes, None) == racks
+    assert engine.racks(["node2"], None) == {"node2": "leaf2"}
+    with pytest.raises(UsageError, match="--rack-label 'row' is for Kubernetes"):
+        engine.racks(slurm.nodes, "row")
 
 
 def test_a_far_end_that_dies_fails_its_pair_and_retry_measures_it(

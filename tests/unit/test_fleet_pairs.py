@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from xml.etree import ElementTree
@@ -24,7 +24,7 @@ from hostbench.decisions.pair_rounds import Pair, matchings, tournament
 from hostbench.decisions.pairs import pair_matrix
 from hostbench.model.baseline import HostWord
 from hostbench.model.fleet import FleetCheck
-from hostbench.model.pairs import PairMatrix
+from hostbench.model.pairs import PairMatrix, PairWord
 from hostbench.model.result import CampaignMember, ResultDocument, Verdict
 from hostbench.page.pairs import HOSTS_DRAWN, pairs_report
 from hostbench.report.charts.draw import draw
@@ -330,6 +330,31 @@ def test_both_nodes_of_a_pair_have_its_lock() -> None:
         "the host&#39;s lock file, on 3 hosts: a, b, d; unknown (the document names no lock)"
         in page
     )
+
+
+def test_the_racks_are_those_of_the_latest_documents_unless_they_are_given() -> None:
+    own = network(rack2=0.75)
+    before = dict.fromkeys(own.nodes, "old row")
+    rounds = matchings(own.nodes, 14, own.racks)
+    jobs = [
+        with_racks(one, own.racks if number > 11 else before)
+        for number, one in enumerate(documents(own, rounds, count(), cluster="c"))
+    ]
+    found = measured_pairs(jobs)
+    given = [rack.removeprefix("--rack=") for rack in RACKS]
+    assert judged_pairs(found, ()) == judged_pairs(found, given)
+    (slow,) = (one for one in judged_pairs(found, ()).uplinks if one.word is PairWord.SLOW)
+    assert slow.rack == "rack2"
+    within = judged_pairs(found, ["r=node*"])
+    assert {one.rack for one in within.hosts} == {"r"} and within.uplinks == ()
+
+
+def with_racks(job: ResultDocument, racks: Mapping[str, str]) -> ResultDocument:
+    """It, as a campaign of pairs leaves it that knows these racks."""
+    assert job.member is not None and job.far_host is not None
+    near, far = job.member.node, job.far_host.inventory.hostname
+    ends = {"far_node": far, "rack": racks[near], "far_rack": racks[far]}
+    return job.model_copy(update={"member": job.member.model_copy(update=ends)})
 
 
 def test_a_far_host_has_the_name_of_its_node() -> None:

@@ -4,7 +4,7 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,7 @@ class MeasuredNetwork:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.kept: dict[str, Campaign] = {}
+        self.labels: dict[str | None, dict[str, str]] = {}
         self._numbers = itertools.count()
         self._documents: dict[tuple[str, str], ResultDocument] = {}
 
@@ -38,6 +39,9 @@ class MeasuredNetwork:
 
     def nodes(self, expression: str | None) -> tuple[str, ...]:
         return tuple(expression.split(",") if expression else self.network.nodes)
+
+    def racks(self, nodes: Collection[str], label: str | None) -> dict[str, str]:
+        return {node: rack for node, rack in self.labels.get(label, {}).items() if node in nodes}
 
     def start(self, campaign: Campaign) -> None:
         self.kept[campaign.name] = campaign
@@ -50,6 +54,7 @@ class MeasuredNetwork:
         member = CampaignMember(
             campaign=campaign.name, engine="slurm", cluster="uid", node=pair.near, lock="host",
             far_node=pair.far, round=pair.round,
+            rack=campaign.racks.get(pair.near), far_rack=campaign.racks.get(pair.far),
         )  # fmt: skip
         return sealed(found.model_copy(update={"digest": None, "member": member}))
 
@@ -102,38 +107,41 @@ def run(*more: str) -> list[str]:
 def test_from_matchings_to_the_slow_host_by_a_retest(
     engine: MeasuredNetwork, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The cluster names the racks, and the documents keep them."""
+    engine.labels[None] = engine.network.racks
     where = f"--results={tmp_path}"
     code, out, err = said(
         capsys,
-        *run("net-two-hosts", "--name=net", "--pairs=matchings", "--rounds=8", *RACKS, where),
+        *run("net-two-hosts", "--name=net", "--pairs=matchings", "--rounds=8", where),
         "--json",
     )
     assert code == 0, err
-    assert "campaign net: 96 pairs of 24 nodes" in err
+    assert "campaign net: 96 pairs of 24 nodes in 4 racks\n" in err
     made = engine.kept["net"]
     assert [one["node"] for one in json.loads(out)["pairs"]] == [*made.units]
     # Each round has every node once, and the first one stays within the racks.
     for number, own in itertools.groupby(made.pairs, key=lambda pair: pair.round):
         pairs = list(own)
         assert Counter(node for pair in pairs for node in pair.nodes) == Counter(made.nodes)
-        inside = [engine.network.racks[a] == engine.network.racks[b] for _, a, b in pairs]
-        assert all(inside) or number > 1
+        assert number > 1 or are_inside(engine, pairs)
     assert len(list(tmp_path.glob("net/*/*/result.json"))) == 96
 
-    again = run("--name=again", "--pairs=retest", "--of=net", *RACKS, where)
+    again = run("--name=again", "--pairs=retest", "--of=net", where)
     code, _, err = said(capsys, *again)
     assert code == 0, err
     retest = engine.kept["again"]
     assert retest.suite == made.suite and retest.nodes == made.nodes
+    assert retest.racks == made.racks == engine.network.racks
     met = Counter(node for pair in retest.pairs for node in pair.nodes)
     assert met["node104"] == 12
     collected = [str(tmp_path / name) for name in ("net", "again")]
-    code, out, _ = said(capsys, "pairs", *collected, *RACKS, "--json")
+    code, out, _ = said(capsys, "pairs", *collected, "--json")
     matrix = PairMatrix.model_validate_json(out)
     assert code == ExitCode.WORSE
+    assert {one.host: one.rack for one in matrix.hosts} == engine.network.racks
     assert [one.host for one in matrix.hosts if one.word is PairWord.SLOW] == ["node104"]
     # Of both together, only links may be left; in the end there is nothing to measure again.
-    both = [*run("--pairs=retest", "--of=net", "--of=again", *RACKS, where), "--name"]
+    both = [*run("--pairs=retest", "--of=net", "--of=again", where), "--name"]
     of: list[str] = []
     for number in range(9):
         code, _, err = said(capsys, *both, f"more{number}", *of)
@@ -143,6 +151,24 @@ def test_from_matchings_to_the_slow_host_by_a_retest(
         of.append(f"--of=more{number}")
     else:
         pytest.fail("a retest leaves something to measure for ever")
+
+
+def are_inside(engine: MeasuredNetwork, pairs: Sequence[Pair]) -> bool:
+    racks = engine.network.racks
+    return all(racks[pair.near] == racks[pair.far] for pair in pairs)
+
+
+@pytest.mark.parametrize("options", [["--rack-label=row"], RACKS])
+def test_racks_that_the_user_names_go_before_those_of_the_cluster(
+    engine: MeasuredNetwork, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    engine.labels = {None: dict.fromkeys(engine.network.nodes, "r"), "row": engine.network.racks}
+    given = run("--name=net", "--pairs=matchings", "--rounds=1", *options, "--no-documents")
+    for begin in (["net-two-hosts"], []):
+        code, _, err = said(capsys, *given, *begin)
+        assert code == 0 and "campaign net: 12 pairs of 24 nodes in 4 racks\n" in err, err
+    assert engine.kept["net"].racks == engine.network.racks
+    assert are_inside(engine, engine.kept["net"].pairs)
 
 
 def test_a_tournament_has_every_pair(
@@ -167,6 +193,8 @@ def test_a_tournament_has_every_pair(
         2: ["--pairs=matchings", "--rounds=1"],
     }.items():
         assert said(capsys, *run("--name=all", "--no-documents", *more))[0] == code
+    code, _, err = said(capsys, *run("--name=all", "--pairs=tournament", "--rack=r=node000"))
+    assert code == 2 and "or has other racks" in err
     engine.kept["nodes"] = campaign(name="nodes")
     for options in (["--pairs=tournament"], ["--pairs=retest", "--of=all"]):
         code, _, err = said(capsys, *run("--name=nodes", "--no-documents", *options))
@@ -184,6 +212,11 @@ def test_a_tournament_has_every_pair(
         (["net-two-hosts", "--pairs=matchings", "--rounds=24"], "--rounds '24' is not allowed"),
         (["net-two-hosts", "--pairs=matchings", "--nodes=node000"], "--pairs needs two nodes"),
         (["net-two-hosts", "--rounds=3"], "--rounds says which pairs to measure; give --pairs"),
+        (["net-two-hosts", "--rack-label=row"], "--rack-label says which pairs to measure"),
+        (
+            ["net-two-hosts", "--pairs=matchings", "--rack-label=row", RACKS[0]],
+            "--rack and --rack-label both say what a rack is",
+        ),
         (["--pairs=retest"], "--of names the campaigns that --pairs retest"),
         (["net-two-hosts", "--pairs=matchings", "--of=x"], "--of names the campaigns"),
         (["net-two-hosts", "--pairs=retest", "--of=x"], "leave out suite and --nodes"),

@@ -1,7 +1,7 @@
 """The engine on Kubernetes: a Job a node, or two a pair; objects keep all state of a campaign."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from lightkube import ApiError
 from lightkube.resources.batch_v1 import Job
@@ -14,7 +14,7 @@ from hostbench.base.errors import ResourceError, UsageError, did_you_mean, shown
 from hostbench.fleet.campaign import Campaign, NodeState, NodeStatus
 from hostbench.fleet.kubernetes.api import CHUNK, Api, delete_seen
 from hostbench.fleet.kubernetes.facts import Facts
-from hostbench.fleet.kubernetes.nodes import chosen_nodes
+from hostbench.fleet.kubernetes.nodes import chosen_nodes, labelled_racks
 from hostbench.fleet.kubernetes.objects import (
     CAMPAIGN_KEY,
     CAMPAIGN_LABEL,
@@ -69,6 +69,10 @@ class KubernetesEngine:
     def nodes(self, expression: str | None) -> tuple[str, ...]:
         """See Engine."""
         return chosen_nodes(self._api, expression, self._options or PodOptions(image=""))
+
+    def racks(self, nodes: Collection[str], label: str | None) -> dict[str, str]:
+        """See Engine."""
+        return labelled_racks(self._api, nodes, label)
 
     def start(self, campaign: Campaign) -> None:
         """See Engine."""

@@ -27,7 +27,9 @@ from hostbench.results.ids import submitted_unix_s
 CONDITION = "HostbenchQualified"
 QUALIFIED_LABEL = f"{PREFIX}/qualified"
 UNQUALIFIED = Taint(f"{PREFIX}/unqualified", "", "NoSchedule")
-# On a node: its kernel and system when it was qualified, as JSON.
+# Another firmware takes a boot, and nodes report no firmware. A boot alone is no other system.
+BOOT = "boot"
+# On a node: its kernel, system and boot when it was qualified, as JSON.
 SYSTEM_ANNOTATION = f"{PREFIX}/qualified-system"
 # What the API server takes as a condition's message.
 MESSAGE_CHARACTERS_MOST = 1024
@@ -87,16 +89,24 @@ def qualification(status: NodeStatus, report: Mapping[str, FleetHost] | None) ->
     return Qualification("True", "Measured", where, measured_s)
 
 
-def outdated(node: GateNode, now_s: float, age_s_most: float | None) -> Qualification | None:
-    """Return why a qualified node has to be measured again, or None."""
+def outdated(
+    node: GateNode, now_s: float, age_s_most: float | None, *, reboots: bool = False
+) -> Qualification | None:
+    """Return why a qualified node has to be measured again, or None. `reboots`: a boot since then
+    is a reason."""
     found = node.qualified
     if found is None or found.answer != "True":
         return None
     before = node.qualified_system or {}
     for name, value in node.system.items():
-        if before.get(name) != value:
+        if before.get(name) == value:
+            continue
+        if name != BOOT:
             message = f"its {name} was {before.get(name, 'not known')} and is {value}"
             return Qualification("Unknown", "SystemChanged", message, found.measured_s)
+        if reboots:
+            message = "it has booted since it was qualified, perhaps with another firmware"
+            return Qualification("Unknown", "Rebooted", message, found.measured_s)
     measured_s = found.measured_s or 0.0
     if age_s_most is not None and now_s - measured_s > age_s_most:
         days = (now_s - measured_s) / 86400
@@ -192,12 +202,13 @@ def _gate_node(node: Node) -> GateNode:
 
 
 def _system(node: Node) -> Iterator[tuple[str, str]]:
-    """Yield what a repair or a roll-out changes: a node reports no firmware of its own."""
+    """Yield what a repair or a roll-out changes."""
     info = node.status and node.status.nodeInfo
     if info:
         yield "kernel", info.kernelVersion
         yield "system", info.osImage
         yield "machine", info.systemUUID or info.machineID
+        yield BOOT, info.bootID
 
 
 def _read_system(text: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Nodes of a cluster: which ones a user means, and what is free on them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +17,7 @@ from hostbench.fleet.kubernetes.facts import NodeFacts, node_facts
 from hostbench.fleet.kubernetes.objects import PodOptions
 from hostbench.fleet.kubernetes.states import node_hindrances
 
+RACK_LABEL = "topology.kubernetes.io/rack"
 Selector = dict[str, str | Operator[Any] | Iterable[Any] | None]
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _KEY = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"
@@ -65,6 +66,32 @@ def _named(expression: str, found: Mapping[str, NodeFacts]) -> tuple[str, ...]:
                 "kubectl get nodes lists all"
             )
     return tuple(names)
+
+
+def labelled_racks(api: Api, nodes: Collection[str], label: str | None) -> dict[str, str]:
+    """Return the value of a label of each of these nodes that has it; None: RACK_LABEL, which no
+    node need have. Raise UsageError for a label that no node has."""
+    key = RACK_LABEL if label is None else label
+    if not re.fullmatch(_KEY, key):
+        raise UsageError(
+            f"--rack-label {shown(key)} cannot be a label; give one of those that kubectl get "
+            f"nodes --show-labels lists, such as {RACK_LABEL}"
+        )
+    wanted = frozenset(nodes)
+    found = api.all(
+        lambda client: (
+            (one.metadata.name or "", (one.metadata.labels or {})[key])
+            for one in client.list(Node, chunk_size=CHUNK, labels={key: None})
+            if one.metadata is not None
+        )
+    )
+    racks = {name: rack for name, rack in found if name in wanted and rack}
+    if label is not None and not racks:
+        raise UsageError(
+            f"--rack-label {label}: no node of {len(wanted)} has this label; kubectl get nodes "
+            "--show-labels lists those that there are"
+        )
+    return racks
 
 
 def label_selector(expression: str) -> Selector | None:

@@ -119,6 +119,21 @@ def node_table() -> dict[str, ClusterNode]:
     return found
 
 
+def leaf_switches() -> dict[str, str]:
+    """Return the switch that each node is connected to; nothing without a topology."""
+    found: dict[str, str] = {}
+    for line in run("scontrol", "--oneliner", "show", "topology").splitlines():
+        fields = dict(field.partition("=")[::2] for field in line.split())
+        if fields.get("Level") == "0" and "SwitchName" in fields and "Nodes" in fields:
+            found |= dict.fromkeys(_expanded(fields["Nodes"]), fields["SwitchName"])
+    return found
+
+
+def _expanded(expression: str) -> list[str]:
+    """Return the names in a list such as `node[1-4],gpu7`."""
+    return run("scontrol", "show", "hostnames", expression).split()
+
+
 def partitions() -> tuple[str | None, list[str]]:
     """Return the default partition, and all."""
     names = list(dict.fromkeys(run("sinfo", "--noheader", "--format=%P").split()))
@@ -140,7 +155,7 @@ def chosen_nodes(expression: str | None, partition: str | None) -> tuple[str, ..
     inside = [name for name, node in table.items() if partition in (None, *node.partitions)]
     if expression is None:
         return tuple(inside)
-    names = tuple(dict.fromkeys(run("scontrol", "show", "hostnames", expression).split()))
+    names = tuple(dict.fromkeys(_expanded(expression)))
     for name in names:
         if name not in table:
             raise UsageError(

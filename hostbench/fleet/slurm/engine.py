@@ -7,7 +7,7 @@ cannot begin, so a node that is down would keep all others waiting.
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from hostbench.fleet.slurm.cluster import (
     Task,
     accounted,
     chosen_nodes,
+    leaf_switches,
     node_table,
     setting,
     tasks_named,
@@ -69,6 +70,18 @@ class SlurmEngine:
         """Return the nodes of a list such as `node[1-4],gpu7`; None: all of the partition. Raise
         UsageError for a node or partition that does not exist."""
         return chosen_nodes(expression, self._options.partition)
+
+    def racks(self, nodes: Collection[str], label: str | None) -> dict[str, str]:
+        """Return the leaf switch of each node, by Slurm's topology. Raise UsageError for a label:
+        nodes of Slurm have none."""
+        if label is not None:
+            raise UsageError(
+                f"--rack-label {shown(label)} is for Kubernetes; Slurm's racks are the leaf "
+                "switches that scontrol show topology lists: leave it out, or name racks with "
+                "--rack"
+            )
+        switches = leaf_switches()
+        return {node: switches[node] for node in nodes if node in switches}
 
     # ---- campaigns ----
 
