@@ -3,6 +3,7 @@
 import html
 import random
 import re
+import shlex
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from grafana.looks import LIVE
 from hostbench.base.units import human
 from hostbench.decisions.index import INDEX, FigureIndex
 from hostbench.decisions.listing import ResultFilter, listed_results
+from hostbench.model.jobs import JobSpec
 from hostbench.results.store import DOCUMENT
 from tests.console.real_console import BOARDS, ConsoleStack
 from tests.console.stored_series import store_baseline, store_series
@@ -148,6 +150,30 @@ def test_a_comparison_has_every_figure_without_scripts(stored: Stored) -> None:
     assert page.count("<svg") == 2 and "−6." in page and "smallest found" in page
     assert 'popovertarget="word-worse"' in page and 'id="word-worse"' in page
     assert " style=" not in page and "hostbench compare --stack" in page
+
+
+def test_each_case_says_how_to_measure_it_again(stored: Stored) -> None:
+    a, b = ",".join(stored.jobs[:6]), ",".join(stored.jobs[-6:])
+    for path, query in (
+        ("compare", f"a={a}&b={b}"),
+        ("history", f"host={HOST}"),
+        ("history", f"host={HOST}&case={quote(CASE)}"),
+    ):
+        view = stored.twin(f"/ui/{path}.json?{query}")
+        cases = view["comparison"]["cases"] if path == "compare" else view["found"]["histories"]
+        page = html.unescape(stored.bob.page(f"/ui/{path}?{query}"))
+        assert cases and view["repeats"].keys() == {case["case"] for case in cases}
+        for case in cases:
+            repeat = view["repeats"][case["case"]]
+            assert all(f"<code>{text}</code>" in page for text in repeat.values())
+            workload = case["title"].split()[0]
+            assert repeat["command"].startswith(f"hostbench submit --workload {workload} --param ")
+            spec = JobSpec.model_validate_json(shlex.split(repeat["curl"])[-2])
+            assert (spec.workload, spec.hosts) == (workload, [HOST])
+            assert all(
+                f"--param {name}={value}" in repeat["command"]
+                for name, value in spec.params.items()
+            )
 
 
 def test_two_jobs_beside_many_others(stored: Stored) -> None:
