@@ -2,11 +2,12 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hostbench.decisions.baseline import headline_workloads
 from hostbench.decisions.index import NEWEST_OF_EACH_CASE, reading
 from hostbench.model.decision import FAR_HOST_FACT, CaseFigure, JobFigures
 from hostbench.model.result import StoredModel, Verdict
@@ -144,6 +145,25 @@ def newest_measurements(root: Path, jobs: Mapping[str, Sequence[str]]) -> dict[s
                 figure = CaseFigure.model_validate_json(row[0])
                 found[case] = Measurement(figure, tuple(filter(None, row[1:])))
     return found
+
+
+def headline_figures(root: Path, jobs: Iterable[str]) -> dict[str, list[CaseFigure]]:
+    """Return the figures of the headline workloads in each of these jobs, without naive ones. Raise
+    sqlite3.Error as `listed_results`."""
+    workloads = json.dumps(headline_workloads())
+    with reading(root) as connection:
+        found = {
+            job: [
+                CaseFigure.model_validate_json(figure)
+                for (figure,) in connection.execute(
+                    "SELECT figure FROM figures WHERE job = ? AND json_extract(figure, "
+                    "'$.workload') IN (SELECT value FROM json_each(?))",
+                    (job, workloads),
+                )
+            ]
+            for job in jobs
+        }
+    return {job: [one for one in theirs if not one.naive] for job, theirs in found.items()}
 
 
 def _meant(connection: sqlite3.Connection, text: str) -> list[CaseFigure]:

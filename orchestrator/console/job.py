@@ -262,10 +262,6 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
         figure = None if one.headline is None else human(one.headline, one.unit)
         if figure and one.low is not None and one.high is not None and one.headline:
             figure += f" ± {percent((one.high - one.low) / 2 / one.headline)}"
-        share = None
-        if one.headline is not None and one.limit:
-            share = one.headline / one.limit
-            share = 1 / share if one.direction == "lower" and share else share
         note = one.why_not or (f"{one.culprit} took part of the host" if one.culprit else None)
         state = one.verdict or "unfinished"
         rows.append(
@@ -273,7 +269,7 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
                 title=one.title,
                 state=state,
                 figure=figure,
-                of_limit=share,
+                of_limit=one.share_of_limit,
                 note=note,
                 repeat=repeat_of(one.workload, one.given, job.hosts),
             )
