@@ -184,16 +184,16 @@ def _table(caption: str, rows: Sequence[_Row], repeats: Repeats) -> Table:
                 interval(one),
                 _least(one),
                 Mark(one.word),
-                *([_repeat(case, repeats)] if repeats else ()),
+                *([_repeat(case, added, repeats)] if repeats else ()),
             )
             for case, added, one in rows
         ),
     )
 
 
-def _repeat(case: CaseChange, repeats: Repeats) -> Text:
+def _repeat(case: CaseChange, added: str, repeats: Repeats) -> Text:
     found = repeats.get(case.case)
-    return DASH if found is None else Commands(case.title, found)
+    return DASH if found is None else Commands(case.title + added, found)
 
 
 def _least(change: Change) -> str:

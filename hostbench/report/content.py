@@ -30,7 +30,8 @@ class JobId:
 
 @dataclass(frozen=True)
 class Commands:
-    """Commands that repeat something, which `of` names; the reader can unfold them."""
+    """Commands that repeat something, which `of` names; no other on the page has this name. The
+    reader can unfold them."""
 
     of: str
     texts: tuple[str, ...]
