@@ -29,6 +29,8 @@ pytestmark = [
 ]
 SERIES, CASE = "series-1", "cpu.fma fp64 avx2 2 threads"
 WIDTHS = (380, 768, 1440)
+# The width of A4 between its margins, in pixels of CSS.
+PAPER = 720
 PATIENCE_MS = PATIENCE_S * 1000
 REDUCED = "document.documentElement.scrollWidth"
 
@@ -324,6 +326,11 @@ def test_every_page_at_every_width_in_both_themes(chromium: Browser, console: Co
                     visit.page.set_viewport_size({"width": width, "height": 900})
                     if (wide := visit.page.evaluate(REDUCED)) != width:
                         found[f"{name} {width}"] = wide
+                visit.page.emulate_media(media="print")
+                visit.page.set_viewport_size({"width": PAPER, "height": 900})
+                if (wide := visit.page.evaluate(REDUCED)) != PAPER:
+                    found[f"{name} on paper"] = wide
+                visit.page.emulate_media(media="screen")
                 found |= broken_rules(visit.page, f"{name} {theme}")
             console.end_all()
     assert found == {}
