@@ -29,7 +29,7 @@ from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 Subject = TypeVar("Subject")
 INDEX = "figures.sqlite"
 # The version of the tables: with another number, the index is made again.
-LAYOUT = 5
+LAYOUT = 6
 BUSY_S = 10.0
 # A reader that makes no index waits less: it asks again soon.
 READ_S = 1.0
@@ -38,7 +38,7 @@ UNFINISHED = "unfinished"
 _TABLES = """
 CREATE TABLE jobs (job TEXT PRIMARY KEY, stamp TEXT, head TEXT);
 CREATE TABLE figures ("case" TEXT, job TEXT, figure TEXT, PRIMARY KEY ("case", job)) WITHOUT ROWID;
-CREATE INDEX of_job ON figures (job);
+CREATE INDEX of_job ON figures (job, json_extract(figure, '$.workload'));
 CREATE TABLE statuses (host TEXT, subsystem TEXT, job TEXT, status TEXT,
     PRIMARY KEY (host, subsystem, job));
 CREATE INDEX status_of_job ON statuses (job);

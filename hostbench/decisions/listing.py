@@ -2,13 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hostbench.decisions.baseline import headline_workloads
 from hostbench.decisions.index import NEWEST_OF_EACH_CASE, reading
-from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.model.decision import FAR_HOST_FACT, CaseFigure, JobFigures
 from hostbench.model.result import StoredModel, Verdict
 
 
@@ -118,6 +119,51 @@ def newest_cases(root: Path, host: str) -> list[str]:
             (host,),
         )
         return sorted(title for (title,) in rows)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A case in one job, and the hosts of that job."""
+
+    figure: CaseFigure
+    hosts: tuple[str, ...]
+
+
+def newest_measurements(root: Path, jobs: Mapping[str, Sequence[str]]) -> dict[str, Measurement]:
+    """Return each case in the newest of the jobs that are given for it, if any of them has it.
+    Raise sqlite3.Error as `listed_results`."""
+    found = {}
+    with reading(root) as connection:
+        for case, ids in jobs.items():
+            row = connection.execute(
+                "SELECT figure, json_extract(head, '$.host'), json_extract(head, ?) "
+                'FROM figures JOIN jobs USING (job) WHERE "case" = ? '
+                "AND job IN (SELECT value FROM json_each(?)) ORDER BY job DESC LIMIT 1",
+                (f'$.facts."{FAR_HOST_FACT}"', case, json.dumps(ids)),
+            ).fetchone()
+            if row is not None:
+                figure = CaseFigure.model_validate_json(row[0])
+                found[case] = Measurement(figure, tuple(filter(None, row[1:])))
+    return found
+
+
+def headline_figures(root: Path, jobs: Iterable[str]) -> dict[str, list[CaseFigure]]:
+    """Return the figures of the headline workloads in each of these jobs, without naive ones. Raise
+    sqlite3.Error as `listed_results`."""
+    workloads = json.dumps(headline_workloads())
+    with reading(root) as connection:
+        found = {
+            job: [
+                CaseFigure.model_validate_json(figure)
+                for (figure,) in connection.execute(
+                    "SELECT figure FROM figures WHERE job = ? AND json_extract(figure, "
+                    "'$.workload') IN (SELECT value FROM json_each(?))",
+                    (job, workloads),
+                )
+            ]
+            for job in jobs
+        }
+    return {job: [one for one in theirs if not one.naive] for job, theirs in found.items()}
 
 
 def _meant(connection: sqlite3.Connection, text: str) -> list[CaseFigure]:

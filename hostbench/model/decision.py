@@ -161,6 +161,14 @@ class CaseFigure(StoredModel):
         return self.undisturbed if kind is FigureKind.UNDISTURBED else self.delivered
 
     @property
+    def share_of_limit(self) -> float | None:
+        """How much of its limit the headline figure reached; of a time, the limit over it."""
+        if self.headline is None or not self.limit:
+            return None
+        share = self.headline / self.limit
+        return 1 / share if self.direction == "lower" and share else share
+
+    @property
     def subsystem(self) -> str:
         """The part of the workload's name before the dot."""
         return self.workload.partition(".")[0]

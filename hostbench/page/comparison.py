@@ -1,7 +1,7 @@
 """Comparisons as content: a page, or Markdown for a pull request."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 
 from hostbench.base.units import human, percent, plural
@@ -27,6 +27,7 @@ from hostbench.report.content import (
     Bullets,
     Chart,
     Column,
+    Commands,
     Fold,
     ForestChart,
     ForestRow,
@@ -35,6 +36,7 @@ from hostbench.report.content import (
     Report,
     Section,
     Table,
+    Text,
 )
 
 QUESTION = "Did it change?"
@@ -57,9 +59,11 @@ _COLUMNS = (
     Column("word"),
 )
 _Row = tuple[CaseChange, str, Change]
+# By case, the commands that measure it again.
+Repeats = Mapping[str, tuple[str, ...]]
 
 
-def comparison_report(comparisons: Sequence[Comparison]) -> Report:
+def comparison_report(comparisons: Sequence[Comparison], repeats: Repeats | None = None) -> Report:
     """Return the report of sides B, C … each compared with the same side A."""
     first = comparisons[0]
     names = (first.a.name, *(one.b.name for one in comparisons))
@@ -73,7 +77,7 @@ def comparison_report(comparisons: Sequence[Comparison]) -> Report:
         (
             section
             for number, one in enumerate(comparisons)
-            for section in _sections(one, str(number) if several else "")
+            for section in _sections(one, str(number) if several else "", repeats or {})
         ),
         facts=(
             (f"side {letter}", side_words(side))
@@ -117,25 +121,25 @@ def _rows(comparison: Comparison) -> list[_Row]:
     return sorted(rows, key=lambda row: (order.index(row[2].word), -abs((row[2].ratio or 1.0) - 1)))
 
 
-def _sections(comparison: Comparison, number: str) -> Iterator[Section]:
+def _sections(comparison: Comparison, number: str, repeats: Repeats) -> Iterator[Section]:
     added = f": {comparison.b.name}" if number else ""
-    yield Section(f"figures{number}", f"Figures{added}", tuple(_figures(comparison)))
+    yield Section(f"figures{number}", f"Figures{added}", tuple(_figures(comparison, repeats)))
     if comparison.facts:
         yield Section(f"facts{number}", f"What else differs{added}", (_facts(comparison),))
     sure = Paragraph(error_sentence(comparison))
     yield Section(f"sure{number}", f"How sure this is{added}", (sure,))
 
 
-def _figures(comparison: Comparison) -> Iterator[Block]:
+def _figures(comparison: Comparison, repeats: Repeats) -> Iterator[Block]:
     rows = _rows(comparison)
     changed = [row for row in rows if row[2].word is not Word.SAME]
     same = [row for row in rows if row[2].word is Word.SAME]
     if rows:
         yield _chart(rows[:ROWS_DRAWN], len(rows))
     if changed:
-        yield _table("Figures that are not the same, the worst first", changed)
+        yield _table("Figures that are not the same, the worst first", changed, repeats)
     if same:
-        table = _table("Figures that are the same", same)
+        table = _table("Figures that are the same", same, repeats)
         yield Fold(f"{plural(len(same), 'figure')} the same", (table,), on_paper=True)
     remarks = (*undecided_sentences(comparison), *not_comparable_sentences(comparison))
     if remarks:
@@ -167,10 +171,10 @@ def _chart(rows: Sequence[_Row], count: int) -> Chart:
     )
 
 
-def _table(caption: str, rows: Sequence[_Row]) -> Table:
+def _table(caption: str, rows: Sequence[_Row], repeats: Repeats) -> Table:
     return plain_table(
         caption,
-        _COLUMNS,
+        (*_COLUMNS, Column("repeat")) if repeats else _COLUMNS,
         (
             (
                 case.title + added,
@@ -180,10 +184,16 @@ def _table(caption: str, rows: Sequence[_Row]) -> Table:
                 interval(one),
                 _least(one),
                 Mark(one.word),
+                *([_repeat(case, added, repeats)] if repeats else ()),
             )
             for case, added, one in rows
         ),
     )
+
+
+def _repeat(case: CaseChange, added: str, repeats: Repeats) -> Text:
+    found = repeats.get(case.case)
+    return DASH if found is None else Commands(case.title + added, found)
 
 
 def _least(change: Change) -> str:

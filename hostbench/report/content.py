@@ -30,6 +30,15 @@ class JobId:
 
 
 @dataclass(frozen=True)
+class Commands:
+    """Commands that repeat something, which `of` names; no other on the page has this name. The
+    reader can unfold them."""
+
+    of: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Strong:
     """What a reader should see first."""
 
@@ -65,7 +74,7 @@ class Reference:
     number: int
 
 
-Inline = str | Code | JobId | Strong | Mark | Share | Reference
+Inline = str | Code | JobId | Commands | Strong | Mark | Share | Reference
 Text = Inline | tuple[Inline, ...]
 
 

@@ -10,6 +10,7 @@ from hostbench.report.content import (
     Bullets,
     Chart,
     Code,
+    Commands,
     Facts,
     Fold,
     InBrief,
@@ -129,6 +130,8 @@ def _inline(one: Inline) -> str:
         return escaped(one.id)
     if isinstance(one, Code):
         return _code(one.text)
+    if isinstance(one, Commands):
+        return " ".join(map(_code, one.texts))
     if isinstance(one, Strong):
         return f"**{escaped(one.text)}**"
     if isinstance(one, Mark):

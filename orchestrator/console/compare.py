@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
+from fastapi.concurrency import run_in_threadpool
 from pydantic import Field
 
 from hostbench.base.errors import HostbenchError
@@ -14,6 +15,7 @@ from hostbench.report.content import Report
 from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
 from orchestrator.api.decisions import MARGIN_LEAST, MARGIN_MOST, SIDE_CHARACTERS_MOST
+from orchestrator.console.repeat import Repeat, repeats_of
 from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.results.questions import CompareQuestion
 
@@ -25,7 +27,8 @@ Name = Annotated[str, Query(max_length=253)]
 
 class CompareView(View):
     """`chosen`: the query; `swapped`: the same with the sides the other way round.
-    `problem`: why there is no answer. The twin has the comparison, the page what is made of it."""
+    `problem`: why there is no answer. The twin has the comparison, the page what is made of it.
+    `repeats`: how to measure each case again."""
 
     title: str = "Compare"
     chosen: dict[str, str]
@@ -34,11 +37,15 @@ class CompareView(View):
     problem: str | None = None
     command: str | None = None
     curl: str | None = None
+    repeats: dict[str, Repeat] = Field(default={})
 
     @property
     def report(self) -> Report | None:
         """The comparison as the page of `hostbench compare --html`."""
-        return None if self.comparison is None else comparison_report([self.comparison])
+        if self.comparison is None:
+            return None
+        repeats = {case: one.texts for case, one in self.repeats.items()}
+        return comparison_report([self.comparison], repeats)
 
 
 @add_page(router, "/compare", "compare.html.j2")
@@ -69,9 +76,12 @@ async def compare(
         found = Comparison.model_validate_json(await core.decider.answer(question))
     except HostbenchError as error:
         return view.model_copy(update={"problem": as_problem(error).details.detail})
+    jobs = {case.case: found.b.jobs for case in found.cases}
+    repeats = await run_in_threadpool(repeats_of, core.settings.results, jobs)
     return view.model_copy(
         update={
             "title": "Comparison",
+            "repeats": repeats,
             "comparison": found,
             "command": _command(chosen, margin),
             "curl": f"curl --header @secrets/authorization 'URL/compare?{urlencode(chosen)}'",

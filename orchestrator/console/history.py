@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from fastapi.concurrency import run_in_threadpool
+from pydantic import Field
 
 from hostbench.base.errors import HostbenchError, shown
 from hostbench.decisions.history_words import error_sentences, history_headline
@@ -19,6 +20,7 @@ from hostbench.report.content import Report
 from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
 from orchestrator.console.documents import Meaning, meanings
+from orchestrator.console.repeat import Repeat, repeats_of
 from orchestrator.console.results import NAMES_MOST
 from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.core import Orchestrator
@@ -33,8 +35,8 @@ Time = Annotated[str, Query(max_length=40)]
 
 class HistoryView(View):
     """`chosen`: the query. `hosts`, `cases`: those to choose from. `histories`: of one case,
-    or of all headline cases. `reference`: what other hosts of the model do. `problem`: why there
-    is no answer."""
+    or of all headline cases. `reference`: what other hosts of the model do. `repeats`: how to
+    measure each case again. `problem`: why there is no answer."""
 
     title: str = "History"
     chosen: dict[str, str]
@@ -45,6 +47,7 @@ class HistoryView(View):
     problem: str | None = None
     command: str | None = None
     curl: str | None = None
+    repeats: dict[str, Repeat] = Field(default={})
 
     @property
     def one(self) -> History | None:
@@ -111,12 +114,15 @@ async def history(
         reference = await _reference(core, found) if "case" in chosen else None
     except HostbenchError as error:
         return view.model_copy(update={"problem": as_problem(error).details.detail})
+    jobs = {one.case: [point.job for point in one.points] for one in found.histories}
+    repeats = await run_in_threadpool(repeats_of, core.settings.results, jobs)
     title = f"{found.histories[0].title} on" if "case" in chosen else "History of"
     return view.model_copy(
         update={
             "title": f"{title} {found.host}",
             "found": found,
             "reference": reference,
+            "repeats": repeats,
             "command": _command(chosen),
             "curl": _curl(chosen),
         }

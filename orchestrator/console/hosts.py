@@ -1,17 +1,20 @@
 """Hosts: what each is, how its last jobs went, and what it does now."""
 
+import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from redis.exceptions import RedisError
 
+from hostbench.decisions.baseline import headline_workloads
+from hostbench.decisions.listing import headline_figures
 from hostbench.judge.overview import worst_verdict
 from hostbench.model.baseline import HostWord
-from hostbench.model.decision import SubsystemStatus
+from hostbench.model.decision import CaseFigure, SubsystemStatus
 from hostbench.model.jobs import JobView, StackState
 from hostbench.model.registry import subsystems
 from hostbench.model.result import USABLE, Verdict
@@ -22,7 +25,8 @@ from orchestrator.console.shell import View, add_page
 from orchestrator.core import Orchestrator
 from orchestrator.queue.hosts import HostState
 
-CARDS = 24
+# With every headline case of each, a page and its files are below 150 KB.
+CARDS = 10
 JOBS_SHOWN = 8
 _UNDER_WAY = (StackState.RUNNING, StackState.WAITING, StackState.QUEUED)
 # The states of a host besides those of GET /hosts: it has results and never registered here; Redis,
@@ -33,6 +37,22 @@ Chosen = Literal["all", "attention", "busy", "idle", "gone"]
 router = APIRouter()
 
 
+class Cell(BaseModel):
+    """A cell of the matrix: the cases of a headline workload in the last job of a host that
+    measured the subsystem.
+
+    `case`, `figure`, `unit`, `share_of_limit`: of the best one that may be used; `verdict`: the
+    worst. None: unknown.
+    """
+
+    job: str
+    case: str
+    figure: float | None
+    unit: str | None
+    share_of_limit: float | None
+    verdict: Verdict | None
+
+
 class HostCard(BaseModel):
     """A host.
 
@@ -40,6 +60,7 @@ class HostCard(BaseModel):
     - `job` holds it now; `queued` counts the jobs that wait for it.
     - `statuses`: a line for each subsystem that was measured; empty: none ever was.
     - `word`: how it compares with others of its model; `verdict`: the worst of its last cases.
+    - `cells`: its row of the matrix, by column.
     """
 
     name: str
@@ -51,6 +72,7 @@ class HostCard(BaseModel):
     statuses: tuple[SubsystemStatus, ...] = ()
     word: HostWord | None = None
     verdict: Verdict | None = None
+    cells: dict[str, Cell] = Field(default={})
 
     @property
     def needs_attention(self) -> bool:
@@ -64,29 +86,18 @@ class HostCard(BaseModel):
         """The status of the job that ended last."""
         return max(self.statuses, key=lambda one: one.ended_unix_s or 0.0, default=None)
 
-    @property
-    def by_subsystem(self) -> dict[str, SubsystemStatus]:
-        """The statuses by subsystem."""
-        return {one.subsystem: one for one in self.statuses}
-
-
-class Column(BaseModel):
-    """A column of the matrix."""
-
-    subsystem: str
-    title: str
-
 
 class HostsView(View):
     """`counts`: how many hosts there are of each choice; `under_way`: the jobs that have not ended,
-    the newest of each state."""
+    the newest of each state. `columns` of the matrix: the headline workloads of the hosts on this
+    page; a subsystem stands for the best case of hosts where no headline workload was measured."""
 
     title: str = "Hosts"
     chosen: Chosen
     search: str
     counts: dict[str, int]
     hosts: tuple[HostCard, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[str, ...]
     pages: Pages
     under_way: tuple[JobView, ...] = ()
     jobs: int = 0
@@ -118,13 +129,15 @@ def hosts(
         card for card in cards if _is_chosen(card, show) and search.lower() in card.name.lower()
     ]
     shown, pages = paged(wanted, page, CARDS)
-    shown = [_with_hardware(core, card, registered.get(card.name)) for card in shown]
+    shown = _with_cells(
+        core, [_with_hardware(core, card, registered.get(card.name)) for card in shown]
+    )
     return HostsView(
         chosen=show,
         search=search,
         counts=_counts(cards),
         hosts=tuple(shown),
-        columns=_columns(measured.values()),
+        columns=_columns(shown),
         pages=pages,
         under_way=under_way,
         jobs=jobs,
@@ -208,12 +221,65 @@ def _counts(cards: Sequence[HostCard]) -> dict[str, int]:
     }
 
 
-def _columns(measured: Iterable[Sequence[SubsystemStatus]]) -> tuple[Column, ...]:
-    """Return the subsystems that any host has a result of, in the order of the registry."""
-    found = {status.subsystem for statuses in measured for status in statuses}
-    known = subsystems()
-    ordered = [name for name in known if name in found] + sorted(found - known.keys())
-    return tuple(
-        Column(subsystem=name, title=known[name].title if name in known else name)
-        for name in ordered
+def _with_cells(core: Orchestrator, cards: Sequence[HostCard]) -> list[HostCard]:
+    """Return the cards with their rows of the matrix, which are read for those on the page
+    alone."""
+    jobs = {status.job for card in cards for status in card.statuses}
+    try:
+        figures: Mapping[str, Sequence[CaseFigure]] = headline_figures(core.settings.results, jobs)
+    except sqlite3.Error:
+        figures = {}
+    return [card.model_copy(update={"cells": _cells(card.statuses, figures)}) for card in cards]
+
+
+def _cells(
+    statuses: Sequence[SubsystemStatus], figures: Mapping[str, Sequence[CaseFigure]]
+) -> dict[str, Cell]:
+    cells = {}
+    for status in statuses:
+        own = [one for one in figures.get(status.job, ()) if one.subsystem == status.subsystem]
+        for workload in {one.workload for one in own}:
+            theirs = [one for one in own if one.workload == workload]
+            cells[workload] = _cell(status.job, theirs)
+        if not own:
+            cells[status.subsystem] = Cell(
+                job=status.job,
+                case=" ".join(filter(None, (status.workload, status.label))) or status.subsystem,
+                figure=status.figure,
+                unit=status.unit,
+                share_of_limit=status.share_of_limit,
+                verdict=status.verdict,
+            )
+    return cells
+
+
+def _cell(job: str, cases: Sequence[CaseFigure]) -> Cell:
+    """Return the cell of one workload."""
+
+    def merit(case: CaseFigure) -> float:
+        figure = case.headline or 0.0
+        return figure if case.direction == "higher" else -figure
+
+    usable = [case for case in cases if case.headline is not None]
+    best = max(usable, key=merit, default=cases[0])
+    verdicts = [case.verdict for case in cases]
+    return Cell(
+        job=job,
+        case=best.title,
+        figure=best.headline,
+        unit=best.unit,
+        share_of_limit=best.share_of_limit,
+        verdict=None if None in verdicts else worst_verdict(filter(None, verdicts)),
     )
+
+
+def _columns(cards: Sequence[HostCard]) -> tuple[str, ...]:
+    """Return the columns that any of these hosts has a cell of, in the order of the registry."""
+    found = {column for card in cards for column in card.cells}
+    headlines = headline_workloads()
+    known = [
+        column
+        for name in subsystems()
+        for column in (*(one for one in headlines if one.startswith(f"{name}.")), name)
+    ]
+    return tuple(column for column in known if column in found) + tuple(sorted(found - {*known}))

@@ -2,12 +2,12 @@
 
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from redis.exceptions import RedisError
 from starlette.responses import RedirectResponse, StreamingResponse
 
@@ -15,8 +15,7 @@ from hostbench.base.units import duration, human, percent
 from hostbench.decisions.index import indexed_figures, indexed_statuses
 from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.decision import CaseFigure, SubsystemStatus
-from hostbench.model.events import ParamValue
-from hostbench.model.jobs import TERMINAL, JobSpec, JobView, StackState
+from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.model.result import PlannedCase, TrialRecord, Verdict
 from hostbench.plan.words import waiting_sentence
 from hostbench.results.ids import is_job_id
@@ -26,8 +25,9 @@ from orchestrator.api.common import Core, JobId
 from orchestrator.api.events import Watchers
 from orchestrator.api.jobs import cancelled, resumed
 from orchestrator.console.live import Feed, JobState, Sample
-from orchestrator.console.new import command_of, curl_of, form_of_spec
+from orchestrator.console.new import command_of, form_of_spec
 from orchestrator.console.paging import Pages, paged
+from orchestrator.console.repeat import Repeat, repeat_of
 from orchestrator.console.shell import View, add_page, rendered
 from orchestrator.console.visitor import ActingForm, LoggedIn, Visitor, ring_of
 from orchestrator.core import Orchestrator
@@ -37,13 +37,6 @@ SAMPLES_SHOWN = 60
 RESUMABLE = (StackState.LOST, StackState.FAILED, StackState.CANCELLED)
 router = APIRouter()
 Page = Annotated[int, Query(ge=1, le=10_000)]
-
-
-class Repeat(BaseModel):
-    """How to measure one case again, as a command and as a call."""
-
-    command: str
-    curl: str
 
 
 class CaseRow(BaseModel):
@@ -223,8 +216,8 @@ def _live_rows(state: JobState, job: JobView) -> list[CaseRow]:
                 figure=human(measured[-1].value, metric.unit) if measured and metric else None,
                 of_limit=measured[-1].efficiency if measured else None,
                 note=case.skip or _note(trials),
-                repeat=_repeat(
-                    case.workload, {name: case.params[name] for name in case.given}, job
+                repeat=repeat_of(
+                    case.workload, {name: case.params[name] for name in case.given}, job.hosts
                 ),
             )
         )
@@ -241,14 +234,6 @@ def _row_state(
     if case.title == measured_now:
         return "measuring"
     return "begun" if state.own_trials(case.case) else "to do"
-
-
-def _repeat(workload: str, given: Mapping[str, ParamValue], job: JobView) -> Repeat | None:
-    try:
-        spec = JobSpec(workload=workload, params=dict(given), hosts=list(job.hosts))
-    except ValidationError:
-        return None
-    return Repeat(command=command_of(spec) or "", curl=curl_of(spec))
 
 
 def _note(trials: Sequence[TrialRecord]) -> str | None:
@@ -277,10 +262,6 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
         figure = None if one.headline is None else human(one.headline, one.unit)
         if figure and one.low is not None and one.high is not None and one.headline:
             figure += f" ± {percent((one.high - one.low) / 2 / one.headline)}"
-        share = None
-        if one.headline is not None and one.limit:
-            share = one.headline / one.limit
-            share = 1 / share if one.direction == "lower" and share else share
         note = one.why_not or (f"{one.culprit} took part of the host" if one.culprit else None)
         state = one.verdict or "unfinished"
         rows.append(
@@ -288,9 +269,9 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
                 title=one.title,
                 state=state,
                 figure=figure,
-                of_limit=share,
+                of_limit=one.share_of_limit,
                 note=note,
-                repeat=_repeat(one.workload, one.given, job),
+                repeat=repeat_of(one.workload, one.given, job.hosts),
             )
         )
     return rows

@@ -12,6 +12,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from hostbench.decisions.index import FigureIndex
+from hostbench.model.events import SampleEvent
+from hostbench.model.job_events import SampleTakenEvent
+from orchestrator.queue.connection import key
 from tests.console.real_console import HOST, KEYS, LONG, SHORT, WATCHED, ConsoleStack
 from tests.console.stored_series import store_series
 from tests.patience import PATIENCE_S
@@ -26,6 +29,8 @@ pytestmark = [
 ]
 SERIES, CASE = "series-1", "cpu.fma fp64 avx2 2 threads"
 WIDTHS = (380, 768, 1440)
+# The width of A4 between its margins, in pixels of CSS.
+PAPER = 720
 PATIENCE_MS = PATIENCE_S * 1000
 REDUCED = "document.documentElement.scrollWidth"
 
@@ -115,6 +120,101 @@ def test_cancel(chromium: Browser, console: ConsoleStack) -> None:
             page.locator("#status .mark.cancelled")
         ).first.wait_for(timeout=PATIENCE_MS)
         page.get_by_role("button", name="Resume").wait_for(timeout=PATIENCE_MS)
+
+
+def test_a_fold_stays_open_and_keeps_the_focus_when_the_cases_are_loaded_again(
+    chromium: Browser, console: ConsoleStack
+) -> None:
+    job = console.orchestrator.submit(**LONG)
+    console.service.wait_for_program()
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        page.goto(f"/ui/jobs/{job}")
+        fold = page.locator("details.repeat")
+        fold.locator("summary").focus()
+        page.keyboard.press("Enter")
+        expect(fold.locator("pre").first).to_be_visible()
+
+        def load_again() -> None:
+            fold.evaluate("one => { one.dataset.old = 'yes'; }")
+            page.evaluate("htmx.trigger('#status', 'anew')")
+            expect(page.locator("details.repeat:not([data-old])")).to_have_count(1)
+
+        load_again()
+        expect(fold.locator("pre").first).to_be_visible()
+        expect(fold.locator("summary")).to_be_focused()
+        # What was folded again stays so, too.
+        page.keyboard.press("Enter")
+        expect(fold.locator("pre").first).to_be_hidden()
+        load_again()
+        expect(fold.locator("pre").first).to_be_hidden()
+
+
+# So that a test can count what each chart holds.
+KEEP_CHARTS = """
+window.charts = [];
+let made;
+Object.defineProperty(window, "uPlot", {
+  get: () => made,
+  set: (own) => {
+    made = class extends own {
+      constructor(...given) { super(...given); window.charts.push(this); }
+    };
+  },
+});
+"""
+KEPT = "window.charts.map((one) => one.data[0].length)"
+ELEMENTS = "document.getElementsByTagName('*').length"
+
+
+def test_ten_thousand_samples_leave_the_page_as_it_was(
+    chromium: Browser, console: ConsoleStack
+) -> None:
+    # Its own samples stay away.
+    params = {**LONG["params"], "sample_interval_s": 60}
+    job = console.orchestrator.submit(**{**LONG, "params": params})
+    console.service.wait_for_program()
+    path = f"/ui/jobs/{job}"
+    events = (event for _, event in console.orchestrator.events(job))
+    (case,) = next(event["cases"] for event in events if event["event"] == "plan")
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        page.add_init_script(KEEP_CHARTS)
+        page.goto(path)
+        plots = page.locator(".chart .u-over")
+        with console.redis.client() as client:
+
+            def publish(numbers: range) -> None:
+                for number in numbers:
+                    client.publish(key("live", job), f" {sample_text(case['case'], number)}")
+
+            publish(range(1000, 1001))
+            expect(plots).to_have_count(2)
+            elements = page.evaluate(ELEMENTS)
+            publish(range(1001, 11_001))
+        expect(page.locator("#figure")).to_have_text("11.00 kHz")
+        assert page.evaluate(KEPT) == [600, 600]
+        assert page.evaluate(ELEMENTS) < elements + 20
+        # A page that is opened now gets as many, and the twin fewer.
+        page.reload()
+        expect(page.locator("#figure")).to_have_text("11.00 kHz")
+        expect(plots).to_have_count(2)
+        assert page.evaluate(KEPT) == [600, 600]
+        samples = console.orchestrator.client.get(f"{path}.json").json()["live"]["samples"]
+        assert len(samples) == 60 and samples[-1][1] == 11_000.0
+        page.get_by_role("button", name="Cancel").click()
+        page.locator("#status .mark.cancelled").wait_for()
+
+
+def sample_text(case: str, number: int) -> str:
+    """A sample after so many seconds, as the orchestrator publishes it."""
+    sample = SampleEvent(
+        event="sample",
+        t_s=float(number),
+        dt_s=1.0,
+        metrics={"clock_hertz": float(number), "clean_slice_ratio": 1.0},
+    )
+    return SampleTakenEvent(case=case, sample=sample).model_dump_json()
 
 
 def test_without_scripts(chromium: Browser, console: ConsoleStack) -> None:
@@ -226,6 +326,11 @@ def test_every_page_at_every_width_in_both_themes(chromium: Browser, console: Co
                     visit.page.set_viewport_size({"width": width, "height": 900})
                     if (wide := visit.page.evaluate(REDUCED)) != width:
                         found[f"{name} {width}"] = wide
+                visit.page.emulate_media(media="print")
+                visit.page.set_viewport_size({"width": PAPER, "height": 900})
+                if (wide := visit.page.evaluate(REDUCED)) != PAPER:
+                    found[f"{name} on paper"] = wide
+                visit.page.emulate_media(media="screen")
                 found |= broken_rules(visit.page, f"{name} {theme}")
             console.end_all()
     assert found == {}

@@ -13,6 +13,7 @@ import pytest
 
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import JobDirectory
+from orchestrator.console.hosts import CARDS
 from orchestrator.queue.connection import connect, key
 from orchestrator.queue.hosts import HostStore
 from tests.console.real_console import HOST, KEYS, LONG, SHORT, ConsoleStack, hidden
@@ -369,7 +370,7 @@ def test_many_hosts_come_page_by_page(tmp_path: Path, number: int) -> None:
             answer = bob.get(f"/ui/hosts?page={page}")
             assert len(answer.content) < 100_000
             view = twin(console, f"/ui/hosts.json?page={page}")
-            assert len(view["hosts"]) <= 24 and view["counts"]["all"] == number + 1
+            assert len(view["hosts"]) <= CARDS and view["counts"]["all"] == number + 1
             seen |= {one["name"] for one in view["hosts"]}
             if page == view["pages"]["pages"]:
                 break

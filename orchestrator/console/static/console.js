@@ -1,4 +1,5 @@
-// What the console does beside htmx: words that explain themselves, and the live page of a job.
+// What the console does beside htmx: words that explain themselves, folds that stay open, and the
+// live page of a job.
 // Without it every page works, too.
 "use strict";
 
@@ -70,6 +71,34 @@
   });
   // Also after the focus went to a word out of sight, which scrolled there.
   addEventListener("scroll", () => shown && shown.matches(":popover-open") && place(beside, shown), { passive: true, capture: true });
+})();
+
+// What a reader has unfolded stays open where htmx brings a part of the page anew: found by the id of
+// its summary, by which htmx also gives the focus back.
+(() => {
+  const unfolded = new Set();
+
+  // Heard on its way down: this event does not rise.
+  document.addEventListener(
+    "toggle",
+    ({ target }) => {
+      const id = target.firstElementChild?.id;
+      if (target.open && id) {
+        unfolded.add(id);
+      } else {
+        unfolded.delete(id);
+      }
+    },
+    true,
+  );
+  document.addEventListener("htmx:oobAfterSwap", () => {
+    for (const id of unfolded) {
+      const summary = document.getElementById(id);
+      if (summary) {
+        summary.parentElement.open = true;
+      }
+    }
+  });
 })();
 
 (() => {
