@@ -52,8 +52,14 @@ def exposures(document: Any) -> dict[str, Any]:
 def test_a_cpu_that_computes_wrong_is_named(tmp_path: Path, flips: Path) -> None:
     bad = CPUS[-1]
     command = Command(tmp_path, flips, HOSTBENCH_FLIP=f"{bad}:{LANE}:{BIT}:5")
-    ended = command.run("verify", "--subsystem=cpu", "--for=2s", "--seed=11", "--json")
+    lines = tmp_path / "verify.jsonl"
+    ended = command.run(
+        "verify", "--subsystem=cpu", "--for=2s", "--seed=11", "--json", f"--ocp={lines}"
+    )
     assert ended.code == ExitCode.CORRUPT, ended.errors
+    assert json.loads(lines.read_text().splitlines()[-1])["testRunArtifact"] == {
+        "testRunEnd": {"status": "COMPLETE", "result": "FAIL"}
+    }
     assert ended.document == stored(command)
     assert exposures(ended.document)["cpu"]["errors"] == len(ended.document["findings"]) >= 1
     finding = ended.document["findings"][0]
@@ -94,8 +100,12 @@ def test_a_sound_host_has_an_exposure_and_is_resumed(tmp_path: Path) -> None:
     before = stored(command)
     assert before["ended"] == "time"
     assert sorted(map(int, exposures(before)["cpu"]["checks_of_cpu"])) == CPUS
-    second = command.run("verify", "--resume=latest", "--for=1s", *BRIEF, "--subsystem=cpu")
+    second = command.run("verify", "--resume=latest", "--for=1s", "--subsystem=cpu", "--ocp=-")
     assert second.code == ExitCode.OK, second.errors
+    version, start, *_ = (json.loads(line) for line in second.output.splitlines())
+    assert version["schemaVersion"] == {"major": 2, "minor": 0}
+    command_line = start["testRunArtifact"]["testRunStart"]["commandLine"]
+    assert command_line == "hostbench verify --resume=latest --for=1s --subsystem=cpu --ocp=-"
     after = stored(command)
     assert after["id"] == before["id"] and after["parts"] == 2
     assert exposures(after)["cpu"]["checks"] > exposures(before)["cpu"]["checks"]
@@ -150,6 +160,8 @@ def seen_arguments(command: Command) -> list[str]:
         (["--memory=91"], ["--memory", "91", "1 to 90"]),
         (["--seed=-1"], ["--seed", "-1"]),
         (["--subsystem=disk"], ["disk", "cpu, mem or gpu"]),
+        (["--ocp=-", "--json"], ["--ocp -", "--json", "file"]),
+        (["--ocp=."], ["--ocp", "directory", "verify.jsonl"]),
         (["--resume=latest"], ["no verification", "latest", "--resume"]),
     ],
 )
