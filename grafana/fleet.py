@@ -58,7 +58,7 @@ from grafana.tables import (
 )
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
-from hostbench.model.summary import Verdict
+from hostbench.model.summary import FAILURES, Verdict
 
 # The words with a known error rate; all others have no colour.
 SURE: Mapping[StrEnum, str] = {
@@ -197,14 +197,15 @@ def _lines() -> table.Panel:
         .title("Each host in a line")
         .description(
             "The newest result of every case of a host: when the last one ended; how many cases "
-            "there are, and how many of them are invalid or failed, or disturbed; the lowest share "
-            "of a limit and the lowest share delivered; what took most of the host, with its share "
-            "and the culprit. Nothing stands where there is none, or where it is unknown."
+            "there are, and how many of them are invalid, failed or corrupt, or disturbed; the "
+            "lowest share of a limit and the lowest share delivered; what took most of the host, "
+            "with its share and the culprit. Nothing stands where there is none, or where it is "
+            "unknown."
         )
         .height(9)
         .with_target(Query(worst, "A", TABLE))
         .with_target(Query(f'{taken} GROUP BY "host"', "B", TABLE))
-        .with_target(Query(counted("unusable", Verdict.INVALID, Verdict.FAILED), "C", TABLE))
+        .with_target(Query(counted("unusable", Verdict.INVALID, *FAILURES), "C", TABLE))
         .with_target(Query(counted("disturbed", Verdict.DISTURBED), "D", TABLE))
         # See the table of the board Overview.
         .with_transformation(transformation("filterFieldsByName", exclude={"names": ["Time"]}))

@@ -38,6 +38,7 @@ VERDICT_COLOURS: Mapping[StrEnum, str] = {
     Verdict.INVALID: "red",
     Verdict.FAILED: "dark-red",
     Verdict.SKIPPED: "#8e8e8e",
+    Verdict.CORRUPT: "purple",
 }
 
 # A job that has succeeded has no colour: its cases show what it is worth.

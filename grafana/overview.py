@@ -232,7 +232,7 @@ def _verdicts() -> stat.Panel:
             "How many cases have which verdict in their last result. clean: to be trusted at its "
             "interval; noisy: the interval is wide; disturbed: something else took the CPU, and no "
             "undisturbed figure could be had; invalid: above the limit, so figure or limit is "
-            "wrong; failed and skipped: no figure.",
+            "wrong; failed and skipped: no figure; corrupt: a result was wrong.",
             12,
             "none yet",
         )
@@ -241,7 +241,7 @@ def _verdicts() -> stat.Panel:
         .justify_mode(common.BigValueJustifyMode.CENTER)
         .wide_layout(False)
     )
-    for ref, (verdict, shade) in zip("ABCDEF", VERDICT_COLOURS.items(), strict=True):
+    for ref, (verdict, shade) in zip("ABCDEFG", VERDICT_COLOURS.items(), strict=True):
         text = over_latest('count("n")', '"verdict"', (), equals("verdict", verdict))
         panel = panel.with_target(series(text, verdict.value, ref)).override_by_name(
             verdict.value, [colour(shade)]

@@ -24,6 +24,7 @@ from hostbench.judge.overview import SubsystemLine, condition_words, overview
 from hostbench.judge.peer import compared_quantity, shown_text, skipped_sentences
 from hostbench.model.baseline import HostWord, Receipt
 from hostbench.model.result import (
+    FAILURES,
     UNSEALED_SCHEMA,
     CaseResult,
     ConditionState,
@@ -39,6 +40,7 @@ VERDICT_STYLES = {
     Verdict.DISTURBED: "yellow",
     Verdict.INVALID: "bold red",
     Verdict.FAILED: "bold red",
+    Verdict.CORRUPT: "bold red",
     Verdict.SKIPPED: "dim",
 }
 # In fewer columns, a host that was not quiet is a single mark in the table, so that most cases need
@@ -156,7 +158,7 @@ def _short_lines(cases: Sequence[CaseResult], columns: int) -> Iterator[str]:
     for line in _peer_ranges(cases):
         yield _cut(line, columns)
     # In full, but each kind once: the table marks all cases that have it.
-    wrong = (Verdict.FAILED, Verdict.INVALID)
+    wrong = (*FAILURES, Verdict.INVALID)
     yield from grouped_reasons([case for case in cases if case.verdict in wrong])
     kinds = short_reasons([case for case in cases if case.verdict not in wrong])
     for text in kinds[:KINDS_SHOWN]:

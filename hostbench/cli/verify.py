@@ -2,7 +2,9 @@
 import."""
 
 import re
+import shlex
 import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -35,6 +37,7 @@ _UNIT_S = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SPAN_S_MOST = 30 * 86400.0
 # mem-bench leaves the rest (`size_share`).
 MEMORY_PERCENT_MOST = 90
+OCP, OCP_WHAT = "--ocp", "the lines for OCP"
 
 
 @verification.command(epilog=CODES)
@@ -66,6 +69,14 @@ def verify(
             help="Also write how much was checked, and errors, for node_exporter.",
         ),
     ] = None,
+    ocp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write JSON lines of OCP's Test & Validation, version 2.0; - for standard "
+            "output, in place of the text.",
+        ),
+    ] = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
@@ -77,6 +88,7 @@ def verify(
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.progress import PlainProgress
     from hostbench.results.ids import results_directory
+    from hostbench.results.output import STANDARD_OUTPUT
     from hostbench.results.verifications import VerificationStore
     from hostbench.run.verification import SEED_MOST, SUBSYSTEMS, VerifyRequest, run_verification
 
@@ -91,6 +103,8 @@ def verify(
         from hostbench.page.series import check_textfile
 
         check_textfile(openmetrics)
+    if ocp is not None:
+        _check_ocp(ocp, as_json)
     store = VerificationStore(results_directory(results))
     if resume is not None:
         resume = store.load(resume).id  # so that a wrong one is refused before the wait
@@ -103,26 +117,54 @@ def verify(
         earlier=None if resume is None else partial(store.load, resume),
     )
     found, signal = run_verification(request, interrupt, _Keeper(PlainProgress(sys.stderr), store))
+    code = exit_code(found, signal)
     if as_json:
         typer.echo(found.model_dump_json(indent=1))
-    else:
+    elif ocp != STANDARD_OUTPUT:
         show_verification(found, store.path(found.id), sys.stdout)
-    code = exit_code(found, signal)
+    writes: list[Callable[[], None]] = []
     if openmetrics is not None:
-        code = _write_series(found, openmetrics, code)
+        writes.append(partial(_write_series, found, openmetrics))
+    if ocp is not None:
+        options = {"for": for_, "subsystem": subsystem, "memory": memory, "resume": resume}
+        writes.append(partial(_write_ocp, found, ocp, options, code))
+    for write in writes:
+        try:
+            write()
+        except HostbenchError as error:
+            typer.echo(f"hostbench: {error.message}", err=True)
+            code = error.exit_code if code is ExitCode.OK else code
     raise typer.Exit(code)
 
 
-def _write_series(found: "Verification", target: Path, code: ExitCode) -> ExitCode:
-    """Write the series; return the exit code of the command."""
+def _write_series(found: "Verification", target: Path) -> None:
     from hostbench.page.series import write_verification
 
-    try:
-        write_verification(found, target)
-    except HostbenchError as error:
-        typer.echo(f"hostbench: {error.message}", err=True)
-        return error.exit_code if code is ExitCode.OK else code
-    return code
+    write_verification(found, target)
+
+
+def _check_ocp(target: str, as_json: bool) -> None:
+    """Refuse what cannot be written before anything is checked. Raise HostbenchError."""
+    from hostbench.results.output import STANDARD_OUTPUT, check_output
+
+    if target != STANDARD_OUTPUT:
+        check_output(OCP, OCP_WHAT, Path(target), "verify.jsonl")
+    elif as_json:
+        raise UsageError(f"{OCP} - and --json both want standard output; give {OCP} a file")
+
+
+def _write_ocp(
+    found: "Verification", target: str, options: Mapping[str, object], code: ExitCode
+) -> None:
+    from hostbench.page.ocp import ocp_lines
+    from hostbench.results.output import STANDARD_OUTPUT, write_output
+
+    given = {name: value for name, value in options.items() if value is not None}
+    lines = ocp_lines(found, shlex.join(["hostbench", *sys.argv[1:]]), given, code)
+    if target == STANDARD_OUTPUT:
+        typer.echo(lines, nl=False)
+    else:
+        write_output(OCP, OCP_WHAT, Path(target), lines.encode())
 
 
 class _Keeper:

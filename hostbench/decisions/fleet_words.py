@@ -19,7 +19,7 @@ from hostbench.model.fleet import (
     HostFact,
     Population,
 )
-from hostbench.model.summary import Verdict
+from hostbench.model.summary import FAILURES, Verdict
 
 HOSTS_NAMED = 10
 NAMED = 3
@@ -187,7 +187,7 @@ def lost_groups(fleet: FleetCheck) -> Iterator[LostGroup]:
                 culprit = ", ".join(
                     part for part in culprit.split(", ") if not part.startswith("pid ")
                 )
-            elif one.verdict in (Verdict.FAILED, Verdict.INVALID, Verdict.SKIPPED):
+            elif one.verdict in (*FAILURES, Verdict.INVALID, Verdict.SKIPPED):
                 what += f" ({one.reason})" if one.reason else ""
             found.setdefault((what, culprit), []).append((host.host, one.title))
     for (what, culprit), lost in sorted(found.items(), key=lambda item: -len(item[1])):

@@ -29,6 +29,7 @@ from hostbench.judge.overview import (
 from hostbench.model.baseline import SUSPECT_ERROR, HostCheck, HostWord, Receipt, ReceiptItem
 from hostbench.model.host import HostInventory
 from hostbench.model.result import (
+    FAILURES,
     USABLE,
     CaseResult,
     Condition,
@@ -196,10 +197,11 @@ def _items(
 
 
 def _without_figure(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
-    """Yield an item on cases that failed or are invalid: a wrong result may be the host's fault."""
+    """Yield an item on cases that are corrupt, failed or invalid: a wrong result may be the host's
+    fault."""
     wrong = [
         case
-        for verdict in (Verdict.FAILED, Verdict.INVALID)
+        for verdict in (*FAILURES, Verdict.INVALID)
         for case in cases
         if case.verdict is verdict
     ]

@@ -21,7 +21,9 @@ from hostbench.judge.verdict import UNSTABLE, case_verdict
 from hostbench.model.events import ParamValue
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
+    FAILURES,
     USABLE,
+    WITH_FIGURE,
     CaseFigures,
     CaseRecord,
     CaseResult,
@@ -98,7 +100,7 @@ def stop_reason(one: Measured, others: ClassSpreads) -> StopReason | None:
     # With the same parameters, the next trial would fail or be skipped, too.
     if trials[-1].verdict is Verdict.SKIPPED:
         return StopReason.SKIPPED
-    if trials[-1].verdict is Verdict.FAILED:
+    if trials[-1].verdict in FAILURES:
         return StopReason.FAILED
     if len(trials) >= repeats.max_trials:
         return StopReason.MAX_TRIALS
@@ -141,7 +143,7 @@ def finished_case(
     if varying := varying_reasons(between, one.primary.unit):
         verdict, reasons = Verdict.NOISY, (*varying, *reasons)
     update: dict[str, object] = {"reasons": reasons, "between_jobs": between}
-    if verdict in (Verdict.FAILED, Verdict.SKIPPED):
+    if verdict not in WITH_FIGURE:
         # A case that failed in one trial has no figure from the others.
         none = dict.fromkeys(TwoFigures.model_fields)
         update |= {**none, "metrics": {}, "counted": ()}

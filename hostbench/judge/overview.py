@@ -16,6 +16,7 @@ from hostbench.model.result import USABLE, CaseResult, Condition, ConditionState
 DELIVERED_LEAST = 0.97
 # In the order in which a reader must know them, the worst first.
 WORST_FIRST = (
+    Verdict.CORRUPT,
     Verdict.FAILED,
     Verdict.INVALID,
     Verdict.DISTURBED,

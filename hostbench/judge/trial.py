@@ -9,6 +9,7 @@ reason that is shown, never a verdict.
 import time
 from collections.abc import Mapping, Sequence
 
+from hostbench.base.exitcode import ExitCode
 from hostbench.base.units import bound, human, percent
 from hostbench.judge.culprit import (
     TICK_S,
@@ -331,10 +332,11 @@ def primary_metric(metrics: Sequence[Metric]) -> Metric:
 
 
 def failed_trial(record: TrialRecord, failure: TrialFailed) -> TrialRecord:
-    """Return the record of a trial that failed, without a figure."""
+    """Return the record of a trial that failed or computed wrong, without a figure."""
+    is_corrupt = failure.exit_code is ExitCode.CORRUPT
     return record.model_copy(
         update={
-            "verdict": Verdict.FAILED,
+            "verdict": Verdict.CORRUPT if is_corrupt else Verdict.FAILED,
             "reasons": (Reason(code=failure.code, text=failure.message),),
             "failure": TrialFailure(
                 code=failure.code, message=failure.message, exit_code=int(failure.exit_code)

@@ -16,7 +16,15 @@ from hostbench.judge.trial import (
     is_disturbed,
     reason_codes,
 )
-from hostbench.model.result import IdleRecord, PlannedCase, Reason, Statistics, TrialRecord, Verdict
+from hostbench.model.result import (
+    FAILURES,
+    IdleRecord,
+    PlannedCase,
+    Reason,
+    Statistics,
+    TrialRecord,
+    Verdict,
+)
 
 UNSTABLE = "unstable"
 CPU_RATIO = "disturbance.cpu_ratio"
@@ -31,12 +39,12 @@ def case_verdict(
     """Decide whether the figure of a case, described by `statistics`, is usable within its
     interval.
 
-    The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. The other findings
-    are listed as reasons, too. `usual_half_width`: see ClassSpreads. The state of the host is the
-    case's condition (condition.py).
+    The worst finding decides: corrupt, failed, skipped, invalid, disturbed, noisy, clean. The other
+    findings are listed as reasons, too. `usual_half_width`: see ClassSpreads. The state of the host
+    is the case's condition (condition.py).
     """
     trials, counted = one.trials, one.counted
-    for verdict in (Verdict.FAILED, Verdict.SKIPPED):
+    for verdict in (*FAILURES, Verdict.SKIPPED):
         reasons = [
             reason for trial in trials if trial.verdict is verdict for reason in trial.reasons
         ]

@@ -29,6 +29,7 @@ from hostbench.model.limit import Limit
 from hostbench.model.old_params import old_meaning
 from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.model.suite import IdlePolicy, Repeats, Suite
+from hostbench.model.summary import FAILURES as FAILURES
 from hostbench.model.summary import JobState as JobState
 from hostbench.model.summary import JobSummary as JobSummary
 from hostbench.model.summary import Verdict as Verdict

@@ -14,6 +14,12 @@ class Verdict(StrEnum):
     INVALID = "invalid"
     SKIPPED = "skipped"
     FAILED = "failed"
+    CORRUPT = "corrupt"
+
+
+# The program ended without a figure. Of a wrong result, documents of before the word corrupt say
+# failed.
+FAILURES = (Verdict.CORRUPT, Verdict.FAILED)
 
 
 class JobState(StrEnum):

@@ -10,6 +10,7 @@ from hostbench.model.events import Count, ParamValue, Seconds, WrongValue
 # Without an error in N independent checks, the rate of errors is at most 3/N with 95 % confidence
 # (Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983).
 RULE_OF_THREE = 3
+CONFIDENCE = 0.95
 
 
 class Exposure(BodyModel):

@@ -15,6 +15,7 @@ from hostbench.judge.overview import (
 from hostbench.model.baseline import HostWord, Receipt
 from hostbench.model.host import HostInventory
 from hostbench.model.result import (
+    FAILURES,
     UNSEALED_SCHEMA,
     CaseResult,
     JobState,
@@ -71,7 +72,8 @@ _OVERVIEW_COLUMNS = (
 )
 
 _MEANING = {
-    Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
+    Verdict.CORRUPT: "a result was wrong: trust nothing that this host computes",
+    Verdict.FAILED: "the program failed: there is no figure",
     Verdict.INVALID: "the figure is above its theoretical limit, or came from memory and not from "
     "the disk: do not use it",
     # The cause may be a quota, the hypervisor or heat as well as other load: the host's condition
@@ -81,7 +83,7 @@ _MEANING = {
     Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
     Verdict.SKIPPED: "cannot run here",
 }
-_SERIOUS = frozenset({Verdict.FAILED, Verdict.INVALID, Verdict.DISTURBED})
+_SERIOUS = frozenset({*FAILURES, Verdict.INVALID, Verdict.DISTURBED})
 
 
 def utc(time_unix_s: float, *, date: bool = True) -> str:
@@ -175,7 +177,7 @@ def _notices(document: ResultDocument) -> Iterator[Notice]:
     if document.schema_version == UNSEALED_SCHEMA:
         yield Notice(UNSEALED, serious=False)
     for verdict in (
-        Verdict.FAILED,
+        *FAILURES,
         Verdict.INVALID,
         Verdict.DISTURBED,
         Verdict.NOISY,

@@ -32,7 +32,7 @@ from hostbench.model.decision import (
 )
 from hostbench.model.events import ParamValue
 from hostbench.model.job_events import GateEvent, JobEvent
-from hostbench.model.result import PlannedCase, TrialRecord, Verdict
+from hostbench.model.result import WITH_FIGURE, PlannedCase, TrialRecord, Verdict
 from hostbench.model.suite import IdlePolicy, Repeats, Suite, SuiteCase
 from hostbench.plan.suite import AD_HOC_IDLE
 from hostbench.plan.workloads import AD_HOC, first_between_hosts
@@ -281,7 +281,7 @@ class _Test:
         with _environment(setting.environment):
             record = self._execution.run_trial(case, records)
         records.append(record)
-        if record.verdict in (Verdict.FAILED, Verdict.SKIPPED):
+        if record.verdict not in WITH_FIGURE:
             raise _no_trial(side, case, record)
         is_clean = record.verdict is Verdict.CLEAN
         delivered = delivered_value(record, self._primary)

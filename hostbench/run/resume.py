@@ -69,7 +69,9 @@ def _why_again(
     done, trials = before.done.get(case.case), before.trials.get(case.case)
     if done is None and not trials:
         return "not finished"
-    if done is not None and done.stopped not in COMPLETE:
+    # A wrong result stays: that it does not come again proves nothing.
+    is_corrupt = done is not None and done.verdict is Verdict.CORRUPT
+    if done is not None and done.stopped not in COMPLETE and not is_corrupt:
         return "failed before"
     if done is None and trials and trials[-1].verdict is Verdict.FAILED:
         return "failed before"

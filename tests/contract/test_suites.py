@@ -102,3 +102,9 @@ def test_quick_takes_two_minutes_for_each_gpu() -> None:
         plan = planned(suite, cards)
         assert {case.params["device"] for case in plan.cases} == {str(one.index) for one in cards}
         assert plan.estimate().high_s < QUICK_S_A_GPU * len(cards)
+
+
+@pytest.mark.parametrize(("scale", "hours"), [("minutes", 1 / 6), ("hours", 8.0), ("days", 72.0)])
+def test_burn_in_takes_the_time_of_its_scale(scale: str, hours: float) -> None:
+    plan = planned(load_known_suite(built_in_suites()["burn-in"]).scaled(scale), ())
+    assert plan.estimate().low_s == pytest.approx(hours * 3600, rel=0.1)

@@ -62,14 +62,24 @@ def test_a_broken_protocol_is_a_failed_trial(
 
 
 @pytest.mark.parametrize(
-    ("script", "exit_code"), [("wrong", ExitCode.CORRUPT), ("no_memory", ExitCode.RESOURCE)]
+    ("script", "exit_code", "verdict"),
+    [("wrong", ExitCode.CORRUPT, "corrupt"), ("no_memory", ExitCode.RESOURCE, "failed")],
 )
-def test_the_programs_own_error_decides_the_exit_code(
-    tmp_path: Path, script: str, exit_code: ExitCode
+def test_the_programs_own_error_decides_verdict_and_exit_code(
+    tmp_path: Path, script: str, exit_code: ExitCode, verdict: str
 ) -> None:
     ended = scripted(tmp_path, script).run(*RUN)
     assert ended.code == exit_code
-    assert only_case(ended)["verdict"] == "failed"
+    assert only_case(ended)["verdict"] == verdict
+
+
+def test_a_wrong_result_stays_when_the_job_is_resumed(tmp_path: Path) -> None:
+    command = scripted(tmp_path, "wrong")
+    assert command.run(*RUN).code == ExitCode.CORRUPT
+    command.environment["SCRIPT"] = ""
+    resumed = command.run("run", "--resume", "latest", "--json")
+    assert resumed.code == ExitCode.CORRUPT, resumed.errors
+    assert only_case(resumed)["verdict"] == "corrupt"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def recorded(command: Command, trace: Path) -> list[Call]:
     failed = end_of(command.start(*RUN, prefix=strace))
     if "ptrace" in failed.errors.lower():
         pytest.skip(f"strace may not trace here: {failed.errors}")
-    assert failed.code == ExitCode.CORRUPT, failed.errors
+    assert failed.code == ExitCode.RESOURCE, failed.errors
     command.environment["SCRIPT"] = ""
     resumed = end_of(command.start("run", "--resume", "latest", prefix=strace))
     assert resumed.code == ExitCode.OK, resumed.errors
@@ -103,7 +103,7 @@ def power_cuts(
 def test_a_power_cut_at_any_moment(tmp_path: Path) -> None:
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
-    command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="wrong")
+    command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="no_memory")
     root = str(command.results)
     calls = recorded(command, tmp_path / "trace")
     results = tmp_path / "after"

@@ -2,6 +2,8 @@
 
 import json
 import os
+import random
+import re
 import shlex
 import shutil
 import signal
@@ -14,10 +16,13 @@ import pytest
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.verify import exposure_sentence
 from hostbench.host.hardware_errors import error_counts, hottest_celsius
+from hostbench.host.inventory import inventory
 from hostbench.model.verification import Exposure
+from hostbench.plan.grid import make_plan
 from hostbench.plan.workloads import find_workload
-from hostbench.programs.program import load_programs
-from hostbench.run.verification import suite_of_kernels
+from hostbench.programs.program import load_program, load_programs
+from hostbench.run.local import command_line
+from hostbench.run.verification import SEED_MOST, suite_of_kernels
 from services.gpu.tests import cuda_stub
 from tests.faults.command import CHECKOUT, PROGRAMS, Command, Ended, end_of
 from tests.patience import wait_until
@@ -25,6 +30,12 @@ from tests.patience import wait_until
 CPUS = sorted(os.sched_getaffinity(0))
 LANE, BIT = 5, 3
 BRIEF = ("--memory", "1")
+ERRORS = 20
+# Kernels whose accumulators have lanes of the dtype; each has at least so many accumulators.
+FLIPPED = ("fma", "mul_add", "add_sub", "int_add", "int_mul", "int_mul_add")
+ACCUMULATORS = 8
+REGISTER_BITS = {"sse2": 128, "avx2": 256, "avx512": 512, "neon": 128}
+PLACE = re.compile(r"lane (\d+) of accumulator (\d+)")
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +63,14 @@ def exposures(document: Any) -> dict[str, Any]:
 def test_a_cpu_that_computes_wrong_is_named(tmp_path: Path, flips: Path) -> None:
     bad = CPUS[-1]
     command = Command(tmp_path, flips, HOSTBENCH_FLIP=f"{bad}:{LANE}:{BIT}:5")
-    ended = command.run("verify", "--subsystem=cpu", "--for=2s", "--seed=11", "--json")
+    lines = tmp_path / "verify.jsonl"
+    ended = command.run(
+        "verify", "--subsystem=cpu", "--for=2s", "--seed=11", "--json", f"--ocp={lines}"
+    )
     assert ended.code == ExitCode.CORRUPT, ended.errors
+    assert json.loads(lines.read_text().splitlines()[-1])["testRunArtifact"] == {
+        "testRunEnd": {"status": "COMPLETE", "result": "FAIL"}
+    }
     assert ended.document == stored(command)
     assert exposures(ended.document)["cpu"]["errors"] == len(ended.document["findings"]) >= 1
     finding = ended.document["findings"][0]
@@ -70,6 +87,51 @@ def test_a_cpu_that_computes_wrong_is_named(tmp_path: Path, flips: Path) -> None
     )
     assert again.returncode == 5
     assert json.loads(again.stdout.splitlines()[-1])["wrong"]["cpu"] == bad
+
+
+def test_twenty_of_twenty_errors_are_found_named_and_found_again(flips: Path) -> None:
+    """One bit in one lane on one CPU, at the first to the 40th pass of a kernel."""
+    tables = {"cpu": load_program("cpu").table}
+    suite, _ = suite_of_kernels(tables, 0.5)
+    kernels = [
+        case
+        for case in make_plan(suite, tables, inventory()).cases
+        if case.workload.removeprefix("cpu.") in FLIPPED and case.skip is None
+        if case.params["isa"] in {"scalar", *REGISTER_BITS}
+    ]
+    chosen = random.Random(ERRORS)
+    places = set()
+    for _ in range(ERRORS):
+        kernel, cpu = chosen.choice(kernels), chosen.choice(CPUS)
+        isa = str(kernel.params["isa"])
+        bits = int(re.sub(r"\D", "", str(kernel.params["dtype"])))
+        lanes = REGISTER_BITS.get(isa, bits) // bits
+        lane, bit = chosen.randrange(ACCUMULATORS * lanes), chosen.randrange(bits)
+        flip = f"{cpu}:{lane}:{bit}:{chosen.randint(1, 40)}"
+        params = {
+            **kernel.params,
+            "threads": len(CPUS),
+            "cpus": ",".join(map(str, CPUS)),
+            "duration_s": 10.0,  # the first wrong pass ends it
+            "warmup_s": 0.01,
+            "seed": chosen.randint(0, SEED_MOST),
+        }
+        call = command_line(kernel.workload.removeprefix("cpu."), params)
+        for _again in range(2):
+            ended = subprocess.run(
+                [flips / "cpu-bench", *call],
+                capture_output=True,
+                text=True,
+                env=os.environ | {"HOSTBENCH_FLIP": flip},
+            )
+            why = f"{flip} in {shlex.join(call)}: {ended.stdout}"
+            assert ended.returncode == 5, why
+            wrong = json.loads(ended.stdout.splitlines()[-1])["wrong"]
+            in_register, accumulator = map(int, PLACE.fullmatch(wrong["place"]).groups())  # type: ignore[union-attr]
+            assert (wrong["cpu"], accumulator * lanes + in_register) == (cpu, lane), why
+            assert int(wrong["expected"], 16) ^ int(wrong["value"], 16) == 1 << bit, why
+        places.add((kernel.title, flip))
+    assert len(places) == ERRORS
 
 
 def test_the_release_build_has_no_such_switch(tmp_path: Path) -> None:
@@ -94,8 +156,12 @@ def test_a_sound_host_has_an_exposure_and_is_resumed(tmp_path: Path) -> None:
     before = stored(command)
     assert before["ended"] == "time"
     assert sorted(map(int, exposures(before)["cpu"]["checks_of_cpu"])) == CPUS
-    second = command.run("verify", "--resume=latest", "--for=1s", *BRIEF, "--subsystem=cpu")
+    second = command.run("verify", "--resume=latest", "--for=1s", "--subsystem=cpu", "--ocp=-")
     assert second.code == ExitCode.OK, second.errors
+    version, start, *_ = (json.loads(line) for line in second.output.splitlines())
+    assert version["schemaVersion"] == {"major": 2, "minor": 0}
+    command_line = start["testRunArtifact"]["testRunStart"]["commandLine"]
+    assert command_line == "hostbench verify --resume=latest --for=1s --subsystem=cpu --ocp=-"
     after = stored(command)
     assert after["id"] == before["id"] and after["parts"] == 2
     assert exposures(after)["cpu"]["checks"] > exposures(before)["cpu"]["checks"]
@@ -150,6 +216,8 @@ def seen_arguments(command: Command) -> list[str]:
         (["--memory=91"], ["--memory", "91", "1 to 90"]),
         (["--seed=-1"], ["--seed", "-1"]),
         (["--subsystem=disk"], ["disk", "cpu, mem or gpu"]),
+        (["--ocp=-", "--json"], ["--ocp -", "--json", "file"]),
+        (["--ocp=."], ["--ocp", "directory", "verify.jsonl"]),
         (["--resume=latest"], ["no verification", "latest", "--resume"]),
     ],
 )

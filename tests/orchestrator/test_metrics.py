@@ -26,7 +26,6 @@ from hostbench.decisions.index import INDEX, FigureIndex, newest_statuses
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import JobFigures, SubsystemStatus
 from hostbench.model.result import Verdict
-from hostbench.model.verification import Verification
 from hostbench.page.series import SERIES_MOST, exposition, verification_series, write_textfile
 from hostbench.results.store import DOCUMENT, JobDirectory
 from orchestrator.results import monitored
@@ -38,6 +37,7 @@ from tests.stack.prometheus import node_exporter, program
 from tests.stack.redis_server import REPOSITORY, RedisServer
 from tests.unit.baseline_documents import of_host, of_hosts
 from tests.unit.decided import Hosts, stored_job
+from tests.unit.test_ocp import VERIFICATION
 from tests.unit.test_series import FACTORS, families, status
 
 ALERTS = REPOSITORY / "monitoring/alerts.yml"
@@ -99,12 +99,9 @@ def test_the_hosts_stand_behind_the_figures_of_the_orchestrator(
 
 
 def test_every_metric_of_an_alert_is_exported(orchestrator: OrchestratorProcess) -> None:
-    """By the orchestrator, or by a verification for node_exporter."""
-    verified = Verification(
-        id="", hostname="a", machine=None, cpu=None, cpus=(0,), began_unix_s=time.time()
-    )
-    texts = (scraped(orchestrator), verification_series(verified))
-    exported = {family.name for text in texts for family in text_string_to_metric_families(text)}
+    # Those of a verification come from the host's own file.
+    text = scraped(orchestrator) + verification_series(VERIFICATION)
+    exported = {family.name for family in text_string_to_metric_families(text)}
     groups = yaml.safe_load(ALERTS.read_text())["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert len(rules) >= 8
@@ -301,12 +298,14 @@ def test_alerts_fire_for_the_hosts_that_they_are_about(promtool: str, tmp_path: 
     of_hosts = [
         status(host="good", **lately),
         status(host="invalid", **{**lately, "verdict": Verdict.INVALID}),
+        status(host="corrupt", **{**lately, "verdict": Verdict.CORRUPT}),
         status(host="low", **{**lately, "word": HostWord.LOW}),
         status(host="old", **{**lately, "ended_unix_s": 0.5 * DAY_S}),
         status(host="suspect", **{**lately, "word": HostWord.SUSPECT}),
     ]
     expected = {
         "HostbenchInvalid": "invalid",
+        "HostbenchCorrupt": "corrupt",
         "HostbenchBelowBaseline": "low",
         "HostbenchNotMeasured": "old",
     }

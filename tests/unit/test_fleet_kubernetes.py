@@ -22,6 +22,7 @@ from lightkube.resources.core_v1 import Event, Node, Pod
 from pydantic import TypeAdapter
 
 from hostbench.base.errors import ResourceError, UnreachableError, UsageError
+from hostbench.base.exitcode import ExitCode
 from hostbench.fleet.campaign import Campaign, Digest, Exclusive, NodeState, NodeStatus, PostTo
 from hostbench.fleet.kubernetes import api, watches
 from hostbench.fleet.kubernetes.api import Api, Patience, described
@@ -34,7 +35,7 @@ from hostbench.fleet.kubernetes.facts import (
     pod_facts,
     scheduler_words,
 )
-from hostbench.fleet.kubernetes.gate import _read_system, qualification
+from hostbench.fleet.kubernetes.gate import GateNode, _condition, _read_system, qualification
 from hostbench.fleet.kubernetes.nodes import label_selector, pod_requests
 from hostbench.fleet.kubernetes.objects import (
     OPTIONS,
@@ -724,6 +725,17 @@ def test_a_cluster_that_answered_before_is_waited_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr(api, "PATIENCE_S", -1.0)
     with pytest.raises(UnreachableError):
         patience.pause_s(lost, CLUSTER)
+
+
+def test_a_node_that_computes_wrong_has_the_condition_corrupt() -> None:
+    measured = DIGEST | {"exit_code": int(ExitCode.CORRUPT)}
+    digest = TypeAdapter(Digest).validate_json(json.dumps(measured))
+    found = qualification(NodeStatus("n1", NodeState.MEASURED, None, digest), None)
+    assert (found.answer, found.reason) == ("False", "Corrupt")
+    condition = _condition(found, GateNode("n1", {}, tainted=False))
+    assert (condition["status"], condition["reason"]) == ("False", "Corrupt")
+    assert "trust nothing this host computes" in condition["message"]
+    assert digest.job in condition["message"]
 
 
 def test_a_node_that_the_report_does_not_have_is_not_qualified() -> None:

@@ -30,8 +30,8 @@ class OverviewBoard(Board):
     def _verdicts(self, ref: str) -> list[Row]:
         wanted = dict(
             zip(
-                "ABCDEF",
-                ("clean", "noisy", "disturbed", "invalid", "failed", "skipped"),
+                "ABCDEFG",
+                ("clean", "noisy", "disturbed", "invalid", "failed", "skipped", "corrupt"),
                 strict=True,
             )
         )[ref]

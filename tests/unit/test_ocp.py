@@ -1,0 +1,142 @@
+"""The lines for OCP's Test & Validation, against the schema of its specification."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from hostbench.base.exitcode import ExitCode
+from hostbench.model.events import WrongValue
+from hostbench.model.verification import Exposure, Finding, Retest, Verification
+from hostbench.page.ocp import ocp_lines
+
+ROOT = "https://github.com/opencomputeproject/ocp-diag-core/output"
+SPECIFICATION = json.loads((Path(__file__).parent / "fixtures" / "ocp_2_0.json").read_text())
+VERIFICATION = Verification(
+    id="20261127T000000Z-verify-0001",
+    hostname="n1",
+    machine="0123456789abcdef",
+    cpu="A CPU",
+    cpus=(0, 1),
+    began_unix_s=1.7e9,
+    elapsed_s=600.0,
+    seeds=(5, 6),
+    exposures=(
+        Exposure(
+            subsystem="cpu",
+            unit="operation",
+            trials=9,
+            checks=3 * 10**12,
+            checks_of_cpu={"0": 2 * 10**12, "1": 10**12},
+        ),
+    ),
+    not_run={"cpu.dot": "this CPU lacks avx_vnni"},
+    hardware_errors={"/proc/interrupts MCE": 0},
+    clock_hertz=(2.6e9, 3.3e9),
+    celsius_most=61.5,
+    ended="time",
+)
+FINDING = Finding(
+    time_unix_s=1.7e9 + 60,
+    workload="cpu.fma",
+    params={"dtype": "fp64", "cpus": "0,1"},
+    seed=5,
+    cpus="0,1",
+    wrong=WrongValue(cpu=1, place="lane 2 of accumulator 3", expected="0x10", value="0x18"),
+    message="fp64 avx2: the accumulators are wrong",
+    command="cpu-bench fma --seed=5",
+    retests=(Retest(cpus="1", wrong=5, trials=5),),
+)
+
+
+def validator() -> Draft202012Validator:
+    resources = [Resource.from_contents(one) for one in SPECIFICATION["schemas"]]
+    registry: Registry[Any] = Registry().with_resources((str(one.id()), one) for one in resources)
+    return Draft202012Validator(registry.contents(ROOT), registry=registry)
+
+
+def lines_of(found: Verification, code: ExitCode) -> list[Any]:
+    text = ocp_lines(found, "hostbench verify --for 10m", {"for": "10m"}, code)
+    lines = [json.loads(line) for line in text.splitlines()]
+    for line in lines:
+        validator().validate(line)
+    assert [line["sequenceNumber"] for line in lines] == list(range(len(lines)))
+    times = [line["timestamp"] for line in lines]
+    assert times == sorted(times) and all(one.endswith("+00:00") for one in times)
+    return lines
+
+
+def artifacts(lines: list[Any], kind: str) -> list[Any]:
+    """The contents of one kind, each with its step if it has one."""
+    bodies = [line.get("testStepArtifact") or line.get("testRunArtifact", {}) for line in lines]
+    return [(body.get("testStepId"), body[kind]) for body in bodies if kind in body]
+
+
+def test_the_schema_refuses_what_it_does_not_know() -> None:
+    (first, *_) = lines_of(VERIFICATION, ExitCode.OK)
+    assert not validator().is_valid({**first, "other": 1})
+    assert not validator().is_valid({**first, "schemaVersion": {"major": 1, "minor": 0}})
+
+
+def test_a_sound_host_has_its_exposure() -> None:
+    lines = lines_of(VERIFICATION, ExitCode.OK)
+    ((_, start),) = artifacts(lines, "testRunStart")
+    assert start["parameters"] == {"for": "10m"} and start["metadata"]["seeds"] == [5, 6]
+    cpus = [one["hardwareInfoId"] for one in start["dutInfo"]["hardwareInfos"]]
+    assert cpus == ["cpu0", "cpu1"]
+    measured = artifacts(lines, "measurement")
+    checked = [one for step, one in measured if step == "cpu" and one["name"] == "checked"]
+    assert [(one["value"], one.get("hardwareInfoId")) for one in checked] == [
+        (3 * 10**12, None),
+        (2 * 10**12, "cpu0"),
+        (10**12, "cpu1"),
+    ]
+    (rate,) = (one for _, one in measured if one["name"] == "highest error rate")
+    assert rate["value"] == 1e-12 and rate["metadata"] == {"confidence": 0.95}
+    host = {one["name"]: one["value"] for step, one in measured if step == "host"}
+    assert host["hardware errors: /proc/interrupts MCE"] == 0
+    assert host["highest temperature"] == 61.5
+    assert artifacts(lines, "diagnosis") == []
+    assert [step for step, _ in artifacts(lines, "log")] == ["cpu"]
+    assert artifacts(lines, "testStepEnd") == [
+        ("cpu", {"status": "COMPLETE"}),
+        ("host", {"status": "COMPLETE"}),
+    ]
+
+
+def test_a_finding_is_a_diagnosis_of_its_cpu() -> None:
+    lines = lines_of(VERIFICATION.model_copy(update={"findings": (FINDING,)}), ExitCode.CORRUPT)
+    ((step, diagnosis),) = artifacts(lines, "diagnosis")
+    assert step == "cpu" and (diagnosis["verdict"], diagnosis["type"]) == ("corrupt", "FAIL")
+    assert diagnosis["hardwareInfoId"] == "cpu1"
+    assert diagnosis["subcomponent"]["name"] == "lane 2 of accumulator 3"
+    ((_, extension),) = artifacts(lines, "extension")
+    content = extension["content"]
+    assert (content["seed"], content["bits"], content["retests"][0]["wrong"]) == (5, [3], 5)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "result"),
+    [
+        (ExitCode.CORRUPT, "COMPLETE", "FAIL"),
+        (ExitCode.OK, "COMPLETE", "PASS"),
+        (ExitCode.CASE_FAILED, "ERROR", "NOT_APPLICABLE"),
+        (ExitCode.TERMINATED, "SKIP", "NOT_APPLICABLE"),
+        (ExitCode.NOTHING_RAN, "SKIP", "NOT_APPLICABLE"),
+    ],
+)
+def test_the_exit_code_is_the_end_of_the_run(code: ExitCode, status: str, result: str) -> None:
+    ends = artifacts(lines_of(VERIFICATION, code), "testRunEnd")
+    assert ends == [(None, {"status": status, "result": result})]
+
+
+def test_a_program_that_fails_is_an_error_of_its_step() -> None:
+    failed = {"mem.patterns": "no memory", "hostbench": "no space"}
+    found = VERIFICATION.model_copy(update={"failed": failed})
+    lines = lines_of(found, ExitCode.CASE_FAILED)
+    assert [step for step, _ in artifacts(lines, "error")] == ["mem", "host"]
+    ends = {step: end["status"] for step, end in artifacts(lines, "testStepEnd")}
+    assert ends == {"cpu": "COMPLETE", "mem": "ERROR", "host": "ERROR"}
