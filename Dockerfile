@@ -35,15 +35,17 @@ RUN --mount=type=cache,target=/root/.cache/pip \
         install --require-hashes --requirement /tmp/service.txt
 
 FROM environment AS hostbench-packages
-# The far end of a pair of nodes is a service.
+# The far end of a pair of nodes is a service. Hundreds of modules, of which a run imports a few, are
+# not compiled.
 COPY requirements/cli.txt requirements/kubernetes.txt requirements/service.txt /tmp/
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \
     /opt/pip/bin/pip --python /opt/hostbench/bin/python --disable-pip-version-check \
-        install --require-hashes --requirement /tmp/cli.txt --requirement /tmp/kubernetes.txt \
-        --requirement /tmp/service.txt && \
+        install --no-compile --require-hashes --requirement /tmp/cli.txt \
+        --requirement /tmp/kubernetes.txt --requirement /tmp/service.txt && \
     /opt/pip/bin/pip --python /opt/hostbench/bin/python uninstall --yes setuptools && \
+    python3 -m compileall -q -x 'pygments/lexers|lightkube/models|pydantic/v1' /opt/hostbench/lib && \
     printf '%s\n' '#!/opt/hostbench/bin/python3' 'import sys' \
         'from hostbench.__main__ import main' 'sys.exit(main())' >/opt/hostbench/bin/hostbench && \
     chmod 755 /opt/hostbench/bin/hostbench
@@ -96,11 +98,16 @@ COPY Makefile pyproject.toml ./
 COPY harness harness
 COPY --from=sources /sources services
 # What `packages` would look for is there. pip is for NVIDIA's compiler of the GPU kernels and for
-# OpenBLAS.
+# OpenBLAS. Images have no debugger, so they need no debug information, nor headers.
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \
-    make --jobs="$(nproc)" --old-file=packages programs
+    make --jobs="$(nproc)" --old-file=packages programs && \
+    strip --strip-debug build/release/*-bench && \
+    if [ -e build/openblas/installed ]; then \
+        strip --strip-unneeded build/openblas/scipy_openblas32/lib/*.so && \
+        rm -r build/openblas/scipy_openblas32/include; \
+    fi
 
 FROM base AS measuring
 # Debian packages with drivers of OpenCL, for the gpu service.

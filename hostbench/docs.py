@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import DictSchema
@@ -20,7 +21,7 @@ from hostbench.base.place import CHECKOUT
 from hostbench.model.baseline import BASELINE_SCHEMA, Baseline
 from hostbench.model.events import EVENT, PROTOCOL_SCHEMA
 from hostbench.model.registry import subsystem_names
-from hostbench.model.table import Metric, Param, Table, Workload
+from hostbench.model.table import Metric, Param, Table
 from hostbench.programs.params import allowed
 from hostbench.programs.program import load_program
 
@@ -30,7 +31,10 @@ BASELINE_PAGE = CHECKOUT / "baselines" / "baseline.schema.json"
 WORKLOADS_PAGE = DOCS / "workloads.md"
 SETTINGS_PAGE = DOCS / "settings.md"
 SERVICES = CHECKOUT / "services"
+Row = TypeVar("Row", Param, Metric)
 _VARIABLE = re.compile(r"HOSTBENCH_[A-Z][A-Z_]*[A-Z]")
+# Read by a build for tests alone, which no user has.
+_OF_TEST_BUILDS = {"HOSTBENCH_FLIP"}
 NAIVE = (
     "**Naive**: it measures the way that is known to mislead, to show by how much. Its figure has "
     "no limit, no peer and no place among the best "
@@ -85,54 +89,73 @@ def workloads_page(tables: Iterable[Table]) -> str:
 
 
 def _program_lines(table: Table) -> list[str]:
-    """Return the lines of a program. What all workloads share appears once; naive workloads work
-    differently and list everything themselves."""
+    """Return the lines of a program. What most workloads share appears once, with the others;
+    naive workloads work differently and list everything themselves."""
     sound = [workload for workload in table.workloads if not workload.naive]
-    params, metrics = _shared(sound)
+    params = _common({one.name: [_anywhere(param) for param in one.params] for one in sound})
+    # The metric in bold stands with its workload.
+    metrics = _common({one.name: [m for m in one.metrics if not m.primary] for one in sound})
     which = "every workload" if len(sound) == len(table.workloads) else "all but naive workloads"
     lines = ["", f"## {table.subsystem}", "", f"Program: `{table.program}`."]
-    if params:
-        lines += ["", f"Parameters of {which}:", "", *_param_rows(params)]
-    if metrics:
-        lines += ["", f"Metrics of {which}:", "", *_metric_rows(metrics)]
+    for kind, common, rows in (
+        ("Parameters", params, _param_rows(params)),
+        ("Metrics", metrics, _metric_rows(metrics)),
+    ):
+        if common:
+            but = " (some rows name exceptions)" if any(lack for _, lack in common) else ""
+            lines += ["", f"{kind} of {which}{but}:", "", *rows]
     for workload in table.workloads:
         lines += ["", f"### {table.subsystem}.{workload.name}", "", workload.description]
         if workload.naive:
             lines += ["", NAIVE]
-        own_params, own_metrics = list(workload.params), list(workload.metrics)
+        own_params = [_anywhere(param) for param in workload.params]
+        own_metrics = list(workload.metrics)
         if not workload.naive:
-            shared = {param.name for param in params}, {metric.name for metric in metrics}
-            own_params = [param for param in workload.params if param.name not in shared[0]]
-            own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]
+            own_params = _without(own_params, params)
+            own_metrics = _without(own_metrics, metrics)
         if own_params:
-            lines += ["", *_param_rows(own_params)]
+            lines += ["", *_param_rows([(param, []) for param in own_params])]
         if own_metrics:
-            lines += ["", *_metric_rows(own_metrics)]
+            lines += ["", *_metric_rows([(metric, []) for metric in own_metrics])]
     return lines
 
 
-def _shared(workloads: Iterable[Workload]) -> tuple[list[Param], list[Metric]]:
-    """Return the parameters and metrics that all of them have in common."""
-    # What is unsupported depends on this host, so it is left out.
-    first, *others = (
-        workload.model_copy(
-            update={
-                "params": tuple(p.model_copy(update={"unsupported": {}}) for p in workload.params)
-            }
-        )
-        for workload in workloads
-    )
-    params = [p for p in first.params if all(p in other.params for other in others)]
-    metrics = [m for m in first.metrics if all(m in other.metrics for other in others)]
-    return params, metrics
+def _anywhere(param: Param) -> Param:
+    """Return the parameter without what this host does not support."""
+    return param.model_copy(update={"unsupported": {}})
 
 
-def _param_rows(params: Iterable[Param]) -> list[str]:
+def _common(
+    per_workload: Mapping[str, Sequence[Row]],
+) -> list[tuple[Row, list[str]]]:
+    """Return the rows that at least two thirds of the workloads have, in the order of their first
+    appearance, each with the names of the workloads that lack it or have another of that name."""
+    common: list[tuple[Row, list[str]]] = []
+    seen: list[Row] = []
+    for row in (row for rows in per_workload.values() for row in rows):
+        if row in seen:
+            continue
+        seen.append(row)
+        lack = [name for name, rows in per_workload.items() if row not in rows]
+        if 3 * len(lack) <= len(per_workload):
+            common.append((row, lack))
+    return common
+
+
+def _without(rows: Sequence[Row], common: Sequence[tuple[Row, list[str]]]) -> list[Row]:
+    return [row for row in rows if all(row != shared for shared, _ in common)]
+
+
+def _except(lack: Sequence[str]) -> str:
+    return f" Except: {', '.join(f'`{name}`' for name in lack)}." if lack else ""
+
+
+def _param_rows(params: Iterable[tuple[Param, list[str]]]) -> list[str]:
     rows = ["| parameter | values | default | role | meaning |", "|---|---|---|---|---|"]
-    for param in params:
+    for param, lack in params:
         default = "–" if param.default is None else f"`{param.default}`"
         role = ", ".join(param.roles) or "–"
-        text = " ".join([param.help.strip(), *_remarks(param)])
+        text = " ".join([param.help.strip(), *_remarks(param)]) + _except(lack)
         rows.append(f"| `{param.name}` | {allowed(param)} | {default} | {role} | {text} |")
     return rows
 
@@ -150,11 +173,13 @@ def _remarks(param: Param) -> Iterator[str]:
         yield "Set by the operator of the host only."
 
 
-def _metric_rows(metrics: Iterable[Metric]) -> list[str]:
+def _metric_rows(metrics: Iterable[tuple[Metric, list[str]]]) -> list[str]:
     rows = ["| metric | unit | better | meaning |", "|---|---|---|---|"]
-    for metric in metrics:
+    for metric, lack in metrics:
         name = f"**`{metric.name}`**" if metric.primary else f"`{metric.name}`"
-        rows.append(f"| {name} | {metric.unit} | {metric.direction} | {metric.description} |")
+        rows.append(
+            f"| {name} | {metric.unit} | {metric.direction} | {metric.description}{_except(lack)} |"
+        )
     return rows
 
 
@@ -166,7 +191,7 @@ def settings_page(pages: Mapping[str, str]) -> str:
     for address, text in pages.items():
         first_cells = re.findall(r"^\| (`HOSTBENCH_[^|]*)\|", text, re.MULTILINE)
         for found, where in ((rows, "".join(first_cells)), (mentions, text)):
-            for name in sorted(set(_VARIABLE.findall(where))):
+            for name in sorted(set(_VARIABLE.findall(where)) - _OF_TEST_BUILDS):
                 found.setdefault(name, []).append(f"[{_title(text)}]({address})")
     lines = [
         "# Settings",

@@ -4,6 +4,7 @@ Sphinx and not MkDocs: MyST parses with markdown-it, as the console and code-hos
 page reads the same in all three, and its search needs no server.
 """
 
+import gc
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+
+# All pages stay in memory until the site is made. Looking for garbage among them only takes time.
+gc.disable()
 
 ROOT = Path(__file__).parents[2]
 INDEX = "docs/index"
@@ -42,6 +46,8 @@ exclude_patterns = [
     "tests",
 ]
 myst_heading_anchors = 4
+# The console and code-hosting sites leave quotes as they are, too.
+smartquotes = False
 myst_enable_extensions = ["html_image"]
 highlight_language = "none"
 # Examples leave lines out with an ellipsis, which no language has.

@@ -80,7 +80,7 @@ def verify(
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Check that this host computes right: every kernel of CPU, memory and GPU, bit by bit.
+    """Check that this host computes correctly: every kernel of CPU, memory and GPU, bit by bit.
 
     All CPUs at once, then each alone; other numbers in every round; patterns in most of the memory.
     It needs the host to itself. Ctrl-C keeps what was checked so far.

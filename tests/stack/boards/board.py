@@ -18,13 +18,13 @@ PERCENTILES = tuple(f"latency_{name}_s" for name in ("p50", "p90", "p99", "p99_9
 LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
 CARD = {"A": "nvml_clock_hertz", "B": "power_watts", "C": "temperature_celsius"}
 TAGGED = (
-    "dtype", "isa", "threads", "chains",
-    "stride_bytes",
-    "pages", "pattern", "load", "operation", "index", "cache_mode",
-    "engine", "target", "direction", "ip_version", "send_path",
-    "receive_path", "udp_path", "congestion", "wait", "backend", "instruction", "host_memory",
-    "mode", "path",
-)  # fmt: skip
+    *("dtype", "isa", "threads", "chains"),  # of the CPU, and of several subsystems
+    *("stride_bytes", "pages", "pattern", "load", "operation", "index"),  # of memory
+    *("cache_mode", "engine"),  # of disks
+    *("target", "direction", "ip_version", "congestion", "wait"),  # of the network
+    *("send_path", "receive_path", "udp_path"),
+    *("backend", "instruction", "host_memory", "mode", "path"),  # of GPUs
+)
 # What a panel shows, from the letter of one of its queries.
 Answer = Callable[[str], list[Row]]
 
