@@ -38,10 +38,19 @@ def last(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return event
 
 
+def ladder(*arguments: str, rungs: int) -> dict[str, Any]:
+    """The end of a ladder with all its rungs; a loaded machine may keep one from its clock."""
+    for _ in range(8):
+        end = last(call("clock_ladder", "--isa=scalar", *arguments, duration_s=0.4))
+        if len(end["rungs"]) == rungs:
+            break
+    return end
+
+
 @two_cpus
 def test_each_rung_has_one_cpu_more_and_a_clock() -> None:
     first, other = CPUS[-1], CPUS[0]
-    end = last(call("clock_ladder", "--isa=scalar", f"--cpus={first},{other}", duration_s=0.4))
+    end = ladder(f"--cpus={first},{other}", rungs=2)
     assert [rung["cpus"] for rung in end["rungs"]] == [[first], [first, other]]
     alone, both = (rung["value"] for rung in end["rungs"])
     metrics = end["metrics"]
@@ -53,10 +62,10 @@ def test_each_rung_has_one_cpu_more_and_a_clock() -> None:
 @needs_x86
 def test_the_clock_is_that_of_the_chain() -> None:
     """Within what the clock of a host in use may change by from one trial to the next."""
-    ladder = last(call("clock_ladder", "--isa=scalar", "--threads=1", duration_s=0.3))
+    alone = ladder("--threads=1", rungs=1)["metrics"]["clock_hertz"]
     chain = last(call("clock", "--threads=1", duration_s=0.3))
     best = chain["metrics"]["clock_hertz_best"]
-    assert 0.7 * best < ladder["metrics"]["clock_hertz"] < 1.4 * best
+    assert 0.7 * best < alone < 1.4 * best
 
 
 def test_one_cpu_has_one_rung() -> None:

@@ -62,8 +62,9 @@ def test_times_are_plausible(
 def test_a_switch_takes_longer_than_its_calls_and_these_longer_than_one(means: str) -> None:
     def in_order() -> bool:
         metrics = end_of("context_switch", "--by", means)["metrics"]
-        call_s = time_s("syscall", "--threads", "1", name="call_time_s_best")
-        return bool(metrics["hand_over_time_s"] > metrics["calls_time_s"] > call_s)
+        call_s = end_of("syscall", "--threads", "1")["metrics"]["call_time_s_best"]
+        # None: others had the CPU in every slice.
+        return call_s is not None and metrics["hand_over_time_s"] > metrics["calls_time_s"] > call_s
 
     # A loaded machine may hold up any of them.
     assert any(in_order() for _ in range(8))
