@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from hostbench.decisions.index import FigureIndex
 from hostbench.model.events import SampleEvent
 from hostbench.model.job_events import SampleTakenEvent
 from orchestrator.queue.connection import key
+from tests.accessible import broken_rules
 from tests.console.real_console import HOST, KEYS, LONG, SHORT, WATCHED, ConsoleStack
 from tests.console.stored_series import store_series
 from tests.patience import PATIENCE_S
@@ -313,12 +313,14 @@ def pages(console: ConsoleStack) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(400)
 def test_every_page_at_every_width_in_both_themes(chromium: Browser, console: ConsoleStack) -> None:
     found: dict[str, Any] = {}
     for theme in ("light", "dark"):
         with Visit(chromium, console, color_scheme=theme) as visit:
             visit.page.goto("/ui/login")
-            found |= broken_rules(visit.page, f"login {theme}")
+            if broken := broken_rules(visit.page):
+                found[f"login {theme}"] = broken
             visit.log_in()
             for name, path in pages(console).items():
                 visit.page.goto(path)
@@ -331,16 +333,10 @@ def test_every_page_at_every_width_in_both_themes(chromium: Browser, console: Co
                 if (wide := visit.page.evaluate(REDUCED)) != PAPER:
                     found[f"{name} on paper"] = wide
                 visit.page.emulate_media(media="screen")
-                found |= broken_rules(visit.page, f"{name} {theme}")
+                if broken := broken_rules(visit.page):
+                    found[f"{name} {theme}"] = broken
             console.end_all()
     assert found == {}
-
-
-def broken_rules(page: Page, name: str) -> dict[str, Any]:
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    options = {"resultTypes": ["violations"]}
-    rules = Axe().run(page, options=options).response["violations"]
-    return {f"{name}: {rule['id']}": rule["nodes"][0]["html"] for rule in rules}
 
 
 def test_with_the_keyboard_alone(chromium: Browser, console: ConsoleStack) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from hostbench.decisions.pair_rounds import matchings
@@ -20,6 +19,7 @@ from hostbench.page.history import history_report
 from hostbench.page.job import report_of
 from hostbench.page.pairs import pairs_report
 from hostbench.report.html import html
+from tests.accessible import broken_rules
 from tests.unit.disk_documents import disk_run
 from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run
@@ -42,15 +42,6 @@ WIDTHS = (380, 768, 1280, 1600)
 # Pages of decisions.
 DECISIONS = ("history", "comparison", "fleet", "pairs")
 OPENS_WITHIN_S = 2.0
-# axe takes time with every element. Rows of a table with the same elements and classes are alike.
-ONE_ROW_OF_A_KIND = """document.querySelectorAll('tbody').forEach((body) => {
-    const met = new Set();
-    for (const row of [...body.rows]) {
-        const kind = row.innerHTML.replace(/>[^<]*/g, '').replace(/(id|href|d|title)="[^"]*"/g, '');
-        if (met.has(kind)) row.remove();
-        met.add(kind);
-    }
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -118,11 +109,9 @@ def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], na
 def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, theme: str) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = Opened(context, pages[name]).page
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.evaluate(ONE_ROW_OF_A_KIND)
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    found = broken_rules(page)
     context.close()
-    assert {rule["id"]: rule["nodes"][0]["html"] for rule in found} == {}
+    assert found == {}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
