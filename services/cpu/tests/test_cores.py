@@ -40,11 +40,10 @@ def last(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def ladder(*arguments: str, rungs: int) -> dict[str, Any]:
     """The end of a ladder with all its rungs; a loaded machine may keep one from its clock."""
-    for _ in range(8):
-        end = last(call("clock_ladder", "--isa=scalar", *arguments, duration_s=0.4))
-        if len(end["rungs"]) == rungs:
-            break
-    return end
+    tries = (
+        last(call("clock_ladder", "--isa=scalar", *arguments, duration_s=0.4)) for _ in range(8)
+    )
+    return next(end for end in tries if len(end["rungs"]) == rungs)
 
 
 @two_cpus
