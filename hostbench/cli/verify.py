@@ -126,7 +126,8 @@ def verify(
     if openmetrics is not None:
         writes.append(partial(_write_series, found, openmetrics))
     if ocp is not None:
-        options = {"for": for_, "subsystem": subsystem, "memory": memory, "resume": resume}
+        options: dict[str, object] = {"for": for_, "subsystem": subsystem, "memory": memory}
+        options |= {"seed": seed, "resume": resume}
         writes.append(partial(_write_ocp, found, ocp, options, code))
     for write in writes:
         try:

@@ -110,7 +110,9 @@ def _measurement(name: str, value: float, unit: str, **more: object) -> tuple[st
 def _finding(finding: Finding) -> Iterator[tuple[str, Json]]:
     where: Json = {}
     if finding.wrong is not None:
-        where["hardwareInfoId"] = _cpu_id(finding.wrong.cpu)
+        # The CPU that found a wrong byte of memory is not the part that is faulty.
+        if _subsystem(finding.workload) == "cpu":
+            where["hardwareInfoId"] = _cpu_id(finding.wrong.cpu)
         where["subcomponent"] = {"name": finding.wrong.place}
     diagnosis = {"verdict": "corrupt", "type": "FAIL", "message": finding.message}
     yield "diagnosis", {**diagnosis, **where}

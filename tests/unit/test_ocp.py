@@ -118,6 +118,17 @@ def test_a_finding_is_a_diagnosis_of_its_cpu() -> None:
     assert (content["seed"], content["bits"], content["retests"][0]["wrong"]) == (5, [3], 5)
 
 
+def test_a_wrong_byte_of_memory_is_no_fault_of_the_cpu_that_found_it() -> None:
+    wrong = WrongValue(cpu=1, place="address 0x7f0000001000", expected="0x10", value="0x18")
+    finding = FINDING.model_copy(update={"workload": "mem.patterns", "wrong": wrong})
+    lines = lines_of(VERIFICATION.model_copy(update={"findings": (finding,)}), ExitCode.CORRUPT)
+    ((step, diagnosis),) = artifacts(lines, "diagnosis")
+    assert step == "mem" and "hardwareInfoId" not in diagnosis
+    assert diagnosis["subcomponent"]["name"] == "address 0x7f0000001000"
+    ((_, extension),) = artifacts(lines, "extension")
+    assert extension["content"]["wrong"]["cpu"] == 1
+
+
 @pytest.mark.parametrize(
     ("code", "status", "result"),
     [

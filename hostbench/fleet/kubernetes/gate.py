@@ -105,7 +105,8 @@ def outdated(
             message = f"its {name} was {before.get(name, 'not known')} and is {value}"
             return Qualification("Unknown", "SystemChanged", message, found.measured_s)
         if reboots:
-            message = "it has booted since it was qualified, perhaps with another firmware"
+            since = "the node has booted since it was qualified, perhaps with another firmware"
+            message = since if BOOT in before else "its boot was not recorded when it was qualified"
             return Qualification("Unknown", "Rebooted", message, found.measured_s)
     measured_s = found.measured_s or 0.0
     if age_s_most is not None and now_s - measured_s > age_s_most:

@@ -176,7 +176,12 @@ static struct climber *climber_of(const struct thread *thread)
 static int setup(struct thread *thread)
 {
     int failure = kernel_begin(thread, kernel_of_run(thread->run));
-    return failure ? failure : crew_find_batch(thread, kernel_step, &climber_of(thread)->batch);
+    if (failure)
+        return failure;
+    failure = crew_find_batch(thread, kernel_step, &climber_of(thread)->batch);
+    if (failure) /* the harness tears down what is set up */
+        kernel_teardown(thread);
+    return failure;
 }
 
 /* ---- a visit of a rung ---------------------------------------------------------------------- */
@@ -194,7 +199,7 @@ static void note_reading(struct climber *climber, double clock_hertz)
         climber->readings[climber->reading_count++ % READINGS] = clock_hertz;
 }
 
-/* The highest reading that a second one confirms: whoever takes the CPU for a moment, or works on the
+/* The highest reading that a second one confirms: what takes the CPU for a moment, or works on the
  * other thread of its core, makes a chain longer, never shorter. NaN: none. */
 static double confirmed_clock(const struct climber *climber)
 {

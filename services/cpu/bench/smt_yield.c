@@ -17,7 +17,7 @@ enum {
     ALIGNMENT = 128,    /* no cache line of two threads */
     TIMES_KEPT = 256,   /* of passes, of one phase and thread */
     ROUNDS_KEPT = 4096, /* a minute and a half of them */
-    NOBODY = 0,         /* the first thread is nobody's partner */
+    NO_PARTNER = 0,     /* the first thread, which is never one */
 };
 
 /* The first passes of a phase: the other thread has to wake up, and clocks change. */
@@ -36,7 +36,8 @@ struct player {
     uint64_t begun; /* where the next chain begins */
     double times_s[TIMES_KEPT];
     unsigned time_count;
-    uint64_t passes; /* all that were timed */
+    uint64_t passes;       /* all that were timed */
+    _Atomic uint64_t done; /* passes, also those that do not count */
 };
 
 struct smt {
@@ -62,7 +63,7 @@ static unsigned find_partner(const struct run *run, bool sibling)
     for (unsigned i = 1; i < run_threads(run); i++)
         if (run_siblings(run, 0, i) == sibling && run_cpu(run, i) != run_cpu(run, 0))
             return i;
-    return NOBODY;
+    return NO_PARTNER;
 }
 
 static const char *unsupported(const struct run *run)
@@ -79,7 +80,7 @@ static int check(struct run *run)
     if (run_clock_coarse(run))
         run_reason(run, "CLOCK_MONOTONIC moves in steps that are too coarse to time passes of 100 "
                         "µs: take another clock source of the kernel");
-    else if (find_partner(run, true) == NOBODY)
+    else if (find_partner(run, true) == NO_PARTNER)
         run_reason(run,
                    "no other thread of this trial is on the SMT sibling of CPU %d, where the "
                    "first one is: name both in --cpus",
@@ -198,19 +199,29 @@ static int setup(struct thread *thread)
 {
     const struct smt *smt = run_shared(thread->run);
     int failure = smt->kernel ? kernel_begin(thread, smt->kernel) : EXIT_OK;
-    return failure ? failure : crew_find_batch(thread, step, &player_of(thread)->batch);
+    if (failure)
+        return failure;
+    failure = crew_find_batch(thread, step, &player_of(thread)->batch);
+    if (failure) /* the harness tears down what is set up */
+        kernel_teardown(thread);
+    return failure;
 }
 
 /* ---- a phase -------------------------------------------------------------------------------- */
 
-/* A pass counts if both work from its beginning to its end. */
-static int pass(struct thread *thread, const struct smt *smt, struct player *player)
+/* A pass counts if the other thread has finished one meanwhile: if something else has that thread's
+ * CPU, this one works alone. `other`: NULL where it is to. */
+static int pass(struct thread *thread, const struct smt *smt, const struct player *other)
 {
+    struct player *player = player_of(thread);
     bool is_timed = atomic_load(&smt->is_timed);
+    uint64_t seen = other ? atomic_load(&other->done) : 0;
     double start_s = now_s();
     int failure = step(thread, player->batch);
     double taken_s = now_s() - start_s;
-    if (is_timed && atomic_load(&smt->is_timed) && player->time_count < TIMES_KEPT)
+    atomic_fetch_add(&player->done, 1);
+    bool as_wanted = !other || atomic_load(&other->done) != seen;
+    if (as_wanted && is_timed && atomic_load(&smt->is_timed) && player->time_count < TIMES_KEPT)
         player->times_s[player->time_count++] = taken_s;
     return failure;
 }
@@ -222,16 +233,15 @@ static double rate_of(const struct smt *smt, struct player *player)
     if (player->time_count == 0)
         return NAN;
     double usual_s = median(player->times_s, player->time_count);
-    player->passes += player->time_count;
     return (double)(player->batch * smt->unit_operations) / usual_s;
 }
 
-static int work_until(struct thread *thread, const struct smt *smt, double until_s)
+static int work_until(struct thread *thread, const struct smt *smt, const struct player *other,
+                      double until_s)
 {
-    struct player *player = player_of(thread);
     int failure = EXIT_OK;
     while (!failure && now_s() < until_s && !run_stopping(thread->run))
-        failure = pass(thread, smt, player);
+        failure = pass(thread, smt, other);
     return failure;
 }
 
@@ -240,23 +250,29 @@ static int play(struct thread *thread, struct smt *smt, enum phase phase, double
 {
     unsigned partner = smt->partners[phase];
     struct player *players = smt->players;
+    struct player *other = partner == NO_PARTNER ? NULL : &players[partner];
     players[0].time_count = players[partner].time_count = 0;
     *rate = NAN;
-    if (partner != NOBODY)
+    if (other)
         crew_call(smt->crew, partner);
-    int failure = work_until(thread, smt, now_s() + SETTLE_S);
+    int failure = work_until(thread, smt, other, now_s() + SETTLE_S);
     atomic_store(&smt->is_timed, true);
     if (!failure)
-        failure = work_until(thread, smt, now_s() + PHASE_S);
+        failure = work_until(thread, smt, other, now_s() + PHASE_S);
     atomic_store(&smt->is_timed, false);
-    if (partner != NOBODY) {
+    if (other) {
         crew_dismiss(smt->crew, partner);
         if (!crew_join(smt->crew, partner, thread->run))
             return failure;
     }
     *rate = rate_of(smt, &players[0]);
-    if (partner != NOBODY)
-        *rate += rate_of(smt, &players[partner]);
+    if (other)
+        *rate += rate_of(smt, other);
+    if (run_loop_timed(thread)) {
+        players[0].passes += players[0].time_count;
+        if (other)
+            other->passes += other->time_count;
+    }
     return failure;
 }
 
@@ -284,7 +300,7 @@ static int lead(struct thread *thread, struct smt *smt)
     do {
         double rates[PHASES] = {NAN, NAN, NAN};
         for (int i = 0; i < PHASES && !failure; i++)
-            if (i == ALONE || smt->partners[i] != NOBODY)
+            if (i == ALONE || smt->partners[i] != NO_PARTNER)
                 failure = play(thread, smt, i, &rates[i]);
         if (run_loop_timed(thread))
             note_round(smt, rates);
@@ -301,7 +317,7 @@ static int loop(struct thread *thread)
         return lead(thread, smt);
     while (!failure && crew_wait(smt->crew, thread))
         while (!failure && crew_wanted(smt->crew, thread))
-            failure = pass(thread, smt, player_of(thread));
+            failure = pass(thread, smt, &smt->players[0]);
     return failure;
 }
 
@@ -355,7 +371,7 @@ static void finish(struct thread *thread)
 {
     struct run *run = thread->run;
     struct smt *smt = run_shared(run);
-    const char *no_cores = smt->partners[CORES] == NOBODY ? NO_OTHER_CORE : TOO_SHORT;
+    const char *no_cores = smt->partners[CORES] == NO_PARTNER ? NO_OTHER_CORE : TOO_SHORT;
     run_bulk_rate(run, median_of(&smt->yields));
     add_figure(run, "operations_per_second_alone", &smt->rates[ALONE], TOO_SHORT);
     add_figure(run, "operations_per_second_siblings", &smt->rates[SIBLINGS], TOO_SHORT);

@@ -38,11 +38,10 @@ def last(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return event
 
 
-def ladder(*arguments: str, rungs: int) -> dict[str, Any]:
+def ladder(*arguments: str, rungs: int, before: tuple[str, ...] = ()) -> dict[str, Any]:
     """The end of a ladder with all its rungs; a loaded machine may keep one from its clock."""
-    tries = (
-        last(call("clock_ladder", "--isa=scalar", *arguments, duration_s=0.4)) for _ in range(8)
-    )
+    words = ("clock_ladder", "--isa=scalar", *arguments)
+    tries = (last(call(*words, duration_s=0.4, before=before)) for _ in range(8))
     return next(end for end in tries if len(end["rungs"]) == rungs)
 
 
@@ -68,8 +67,9 @@ def test_the_clock_is_that_of_the_chain() -> None:
 
 
 def test_one_cpu_has_one_rung() -> None:
-    end = last(call("clock_ladder", before=("taskset", "-c", str(CPUS[0]))))
-    assert end["metrics"]["rungs_measured"] == len(end["rungs"]) <= 1
+    end = ladder(rungs=1, before=("taskset", "-c", str(CPUS[0])))
+    assert end["metrics"]["rungs_measured"] == 1
+    assert end["rungs"][0]["cpus"] == [CPUS[0]]
 
 
 def test_threads_that_share_a_cpu_are_no_step_of_a_ladder() -> None:
