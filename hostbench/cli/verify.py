@@ -1,4 +1,4 @@
-"""`hostbench verify`: does this host compute right? The command imports what takes time to
+"""`hostbench verify`: does this host compute correctly? The command imports what takes time to
 import."""
 
 import re

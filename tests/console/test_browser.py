@@ -40,6 +40,7 @@ def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # In a container as root, Chromium cannot have its sandbox.
         one = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        expect.set_options(timeout=PATIENCE_MS)
         yield one
         one.close()
 
