@@ -238,6 +238,7 @@ def test_a_hog_that_starts_in_the_last_slices() -> None:
         ratios.append(figures[1] / figures[0])
         if abs(ratios[-1] - 1) < 0.02:
             return
-    if quiet < 5:
+    # Without any ratio, other work may as well have come with the hog.
+    if quiet < (5 if ratios else 15):
         pytest.skip(f"other work has this CPU: {quiet} of 20 trials without the hog had it alone")
     pytest.fail(f"beside the hog over alone: {ratios}")

@@ -100,7 +100,7 @@ test_of.__test__ = False  # type: ignore[attr-defined]
 
 def test_a_parameter_that_matters(command: Command) -> None:
     """One lane does an eighth of eight, also on a host that others use."""
-    ended = command.run(*MOMENT, "--a", "isa=avx2", "--b", "isa=scalar", "--json")
+    ended = command.run(*MOMENT, "--a", "isa=avx2", "--b", "isa=scalar", "--json", timeout_s=110)
     assert ended.code == ExitCode.WORSE, ended.errors
     found = test_of(ended.document)
     delivered = found.figures[FigureKind.DELIVERED]
@@ -117,9 +117,10 @@ def test_a_parameter_that_matters(command: Command) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(400)
 def test_a_variable_that_matters(planted: Command) -> None:
     variables = ("--a-env", "PLANTED=1", "--b-env", "PLANTED=0.1")
-    ended = planted.run(*MOMENT, "--blocks", "24", *variables, timeout_s=110)
+    ended = planted.run(*MOMENT, "--blocks", "24", *variables, timeout_s=300)
     assert ended.code == ExitCode.WORSE, ended.errors
     assert ended.output.startswith("worse: B is worse than A (")
     assert "with PLANTED=0.1" in ended.output
@@ -131,7 +132,7 @@ def test_a_variable_that_matters(planted: Command) -> None:
 def test_disturbed_trials_have_no_undisturbed_figure(planted: Command) -> None:
     """Their blocks are measured again, up to a bound; what was delivered counts all the same."""
     variables = ("--a-env", "PLANTED=1", "--b-env", "PLANTED=0.1", "--b-env", "DISTURBED=1")
-    ended = planted.run(*MOMENT, *variables, "--json", timeout_s=110)
+    ended = planted.run(*MOMENT, *variables, "--json", timeout_s=280)
     assert ended.code == ExitCode.WORSE, ended.errors
     found = test_of(ended.document)
     assert (found.blocks, found.repeated) == (8, REPEATED_MOST)
@@ -145,12 +146,13 @@ def test_disturbed_trials_have_no_undisturbed_figure(planted: Command) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(400)
 def test_a_command_that_matters(planted: Command, tmp_path: Path, log: Log) -> None:
     """It changes a file that a trial reads; afterwards the file is as it was."""
     file = shlex.quote(str(tmp_path / "programs" / "setting"))
     commands = log.options(a=f"echo 1 > {file}", b=f"echo 0.1 > {file}", restore=f"rm {file}")
     # Eight blocks decide; more may begin, where others leave some without a figure.
-    ended = planted.run(*MOMENT, "--blocks", "24", *commands, timeout_s=110)
+    ended = planted.run(*MOMENT, "--blocks", "24", *commands, timeout_s=300)
     assert ended.code == ExitCode.WORSE, ended.errors
     assert ended.output.startswith("worse: B is worse than A (")
     assert not (tmp_path / "programs" / "setting").exists()
