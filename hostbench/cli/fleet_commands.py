@@ -175,9 +175,7 @@ def _check_pairs(engine: Engine, campaign: Campaign, request: PairsRequest | Non
         if request.names_racks:
             racks = racks_for(engine, campaign.nodes, request)
         made = numbered(rounds_for(campaign.nodes, racks, request))
-    # A campaign of an earlier version has not kept its racks; they show in its pairs.
-    has_other_racks = campaign.racks and racks != campaign.racks
-    if not made or made != campaign.pairs or has_other_racks:
+    if not made or (made, racks) != (campaign.pairs, campaign.racks):
         raise UsageError(
             f"campaign {campaign.name} measures other pairs, or has other racks, than these "
             "options make; leave out --pairs, --rounds, --seed, --rack and --rack-label to "
