@@ -244,7 +244,7 @@ collected: venv
 test: venv collected c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
 
-test-all: test-lanes ## test every build, every case, Kubernetes and Slurm too, in forty minutes
+test-all: test-lanes ## test every build, every case, Kubernetes and Slurm too
 	@.venv/bin/pytest -m engine $(ARGS)
 
 # Those of test-all that may run beside one another.

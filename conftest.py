@@ -1,5 +1,5 @@
-"""Which cases of a test `make test` leaves to `make test-all`, of which CI has a share, in which
-order files are tested, and which tests wait for a CPU."""
+"""Selects the cases that `make test` and CI leave to `make test-all`, orders the files, and has
+tests that measure wait for a CPU."""
 
 import contextlib
 import fcntl
