@@ -51,9 +51,9 @@ ADDED_BYTES_MOST = {
     "gpu": 500 * MEGABYTE,
     "orchestrator": 400 * MEGABYTE,
 }
-START_S_MOST = 90.0
-# On two CPUs, from nothing.
-GPU_BUILD_S_MOST = 360.0
+START_S_MOST = 180.0
+# On two CPUs that other tests use, too; 297 s were measured there.
+GPU_BUILD_S_MOST = 900.0
 # Of one core. Alone on a quiet host it is half a percent; beside another lane of tests the same
 # work takes up to twice the time.
 CONTROL_PLANE_RATIO_MOST = 0.02
