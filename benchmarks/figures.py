@@ -137,8 +137,8 @@ def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) 
     """Write the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` to a CSV file beside their
     script.
 
-    The file is in the folder of the maker `of`, by default this CPU's. Its header, lines that start
-    with #, has the host, the facts of all entries, and the facts of each entry by its number. The
+    The file is in the folder `of`: of a graphics card, or of a CPU's maker, by default this CPU's.
+    Its header, lines that start with #, has the host, the facts of all entries, and the facts of each entry by its number. The
     column `entry` of the rows has that number.
     """
     path = file_of(name, of or maker())

@@ -4,6 +4,7 @@ HOSTBENCH_GPU_SECONDS (2)."""
 
 import json
 import os
+import re
 import statistics
 import sys
 from collections.abc import Sequence
@@ -73,8 +74,13 @@ class Row:
     commands: tuple[str, ...]
 
 
+def folder(name: str) -> str:
+    """Return the folder of a card's figures: "nvidia-h200" of "NVIDIA H200"."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
 class Table:
-    """Comparisons of one script, printed as they come and kept in results/NAME.csv."""
+    """Comparisons of one script, printed as they come and kept in results/CARD/NAME.csv."""
 
     def __init__(self, name: str, columns: Sequence[str]) -> None:
         self._name = name
@@ -87,8 +93,9 @@ class Table:
         print_row([*row.cells, *row.compared.cells()])
         self.met = self.met and row.compared.met
         self._entries.append(row.compared.entry(commands="; ".join(row.commands)))
-        card = device().model_dump()
-        save(f"gpu/{self._name}", self._entries, device=card, seconds=f"{SECONDS:g}")
+        card, seconds = device(), f"{SECONDS:g}"
+        of, found = folder(card.name), card.model_dump()
+        save(f"gpu/{self._name}", self._entries, of=of, device=found, seconds=seconds)
 
     def end(self) -> None:
         """End the script: exit code 1 where a target was missed, 2 where nothing was compared."""
