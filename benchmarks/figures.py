@@ -138,8 +138,8 @@ def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) 
     script.
 
     The file is in the folder `of`: of a graphics card, or of a CPU's maker, by default this CPU's.
-    Its header, lines that start with #, has the host, the facts of all entries, and the facts of each entry by its number. The
-    column `entry` of the rows has that number.
+    Its header, lines that start with #, has the host, the facts of all entries, and the facts of
+    each entry by its number. The column `entry` of the rows has that number.
     """
     path = file_of(name, of or maker())
     path.parent.mkdir(exist_ok=True, parents=True)
