@@ -17,7 +17,7 @@ from hostbench.judge.clock import (
     share_of_limit,
     slow_clock_sentence,
 )
-from hostbench.judge.condition import OUTSIDE_HOST, SHARE_LEAST, STOLEN_LEAST
+from hostbench.judge.condition import BY_CARD, OUTSIDE_HOST, SHARE_LEAST, STOLEN_LEAST
 from hostbench.judge.culprit import ON_DISK
 from hostbench.judge.overview import (
     DELIVERED_LEAST,
@@ -183,7 +183,7 @@ def _items(
     yield from _without_figure(cases)
     yield from _off(check)
     yield from _conditions(cases, document.host)
-    yield from _clock(cases)
+    yield from _clock([case for case in cases if not _is_by_card(case.condition)])
     yield from _of_host(document.host, cases)
     yield from _varying(cases)
     known = {one.workload.partition(".")[0] for one in judged(check)}
@@ -248,19 +248,25 @@ def _off(check: HostCheck) -> Iterator[ReceiptItem]:
 def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[ReceiptItem]:
     """Yield an item for each kind of condition that took time from cases, by the case that lost
     most."""
-    # A share of the disks' bytes is not a share of the CPUs' time.
-    by_kind: dict[tuple[ConditionState, bool], list[tuple[float, CaseResult, Condition]]] = {}
+    # A share of the disks' bytes is not a share of the CPUs' time, and the clock of a card is not
+    # that of a CPU.
+    by_kind: dict[
+        tuple[ConditionState, bool, bool], list[tuple[float, CaseResult, Condition]]
+    ] = {}
     for case in cases:
         one = case.condition
         if one is not None and one.share is not None:
-            kind = (one.state, _is_of_disk(one))
+            kind = (one.state, _is_of_disk(one), _is_by_card(one))
             by_kind.setdefault(kind, []).append((one.share, case, one))
-    for (state, _), found in by_kind.items():
+    for (state, _, by_card), found in by_kind.items():
         share, worst, condition = max(found, key=lambda one: one[0])
         affected = [case for _, case, _ in found]
         least = STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST
         # Of a disturbed case a small share is the cause, too.
         if share < least and not any(case.verdict is Verdict.DISTURBED for case in affected):
+            continue
+        if by_card:
+            yield _held_by_card(share, affected)
             continue
         known = [ratio for case in affected if (ratio := _left(state, case)) is not None]
         yield ReceiptItem(
@@ -328,8 +334,23 @@ def _condition_words(
     return f"Other processes took {most}: {perhaps}{culprit}."
 
 
+def _held_by_card(share: float, affected: Sequence[CaseResult]) -> ReceiptItem:
+    """Return an item on GPUs that lowered their clock. Under full load sound cards do, for power,
+    so it is no fault; the program's warning, a reason of the case, says what the card named."""
+    return ReceiptItem(
+        text=f"A GPU's own limits held its clock down for up to {percent(share)} of the time.",
+        evidence=f"{held_clock_sentence(affected)} The remarks on the cases say which limits: "
+        "power is usual at full load, heat is not.",
+        is_fault=False,
+    )
+
+
 def _is_of_disk(condition: Condition) -> bool:
     return condition.culprit is not None and condition.culprit.endswith(ON_DISK)
+
+
+def _is_by_card(condition: Condition | None) -> bool:
+    return condition is not None and condition.culprit == BY_CARD
 
 
 def _quota_words(host: HostInventory) -> str | None:

@@ -119,7 +119,8 @@ def held_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
     """Return a sentence on the cases that ran while heat or power lowered a clock, or None if there
     are none.
 
-    The CPU's own counters show it; a share of the limit at the trial's own clock does not.
+    The CPU's or the card's own counters show it; a share of the limit at the trial's own clock does
+    not.
     """
     held = [(share, case) for case in cases if not case.naive and (share := _held_ratio(case))]
     if not held:

@@ -37,6 +37,11 @@ SHARE_LEAST = 0.03
 # The idle gate tolerates the same share for the hypervisor.
 STOLEN_LEAST = STEAL_RATIO_MOST
 OUTSIDE_HOST = "outside this host"
+# What held a GPU's clock down. Tensor units at full load reach the power limit of a sound card, so
+# this is no fault by itself.
+BY_CARD = "the card's own limits, by its sensors"
+# gpu-bench: the share of the sensors' readings in which something held the clock down.
+CARD_HELD = "throttled_ratio"
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def condition_of(one: Measured) -> Condition | None:
     for trial in seen:
         weight = trial.end.elapsed_s / elapsed_s if elapsed_s else 1 / len(seen)
         for state, share in _shares(trial, len(seen)):
-            shares[state] = shares.get(state, 0.0) + weight * share
+            shares[state] = min(1.0, shares.get(state, 0.0) + weight * share)
     found = _named(shares, is_disturbed=one.is_disturbed)
     if not found:
         # That the threads had their CPUs shows nothing about the other CPUs or about shared
@@ -152,8 +157,22 @@ def _shares(trial: _Seen, trials: int) -> Iterator[tuple[ConditionState, float]]
     known = [share for share in (taken, used, disk_ratio(others)) if share is not None]
     if known or trial.hidden:
         yield ConditionState.SHARED, max([*known, trial.hidden])
-    if others is not None and others.clock_held_s is not None:
-        yield ConditionState.THROTTLED, min(1.0, others.clock_held_s / others.elapsed_s)
+    if held := [ratio for ratio in (_cpu_held(trial), _card_held(trial)) if ratio is not None]:
+        yield ConditionState.THROTTLED, max(held)
+
+
+def _cpu_held(trial: _Seen) -> float | None:
+    """Return the share of the time in which heat or power lowered the clock of a CPU, or None where
+    no CPU counts it."""
+    others = trial.others
+    if others is None or others.clock_held_s is None:
+        return None
+    return min(1.0, others.clock_held_s / others.elapsed_s)
+
+
+def _card_held(trial: _Seen) -> float | None:
+    """Return the share of the time in which a GPU's clock was held down, or None without a GPU."""
+    return trial.end.metrics.get(CARD_HELD)
 
 
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
@@ -166,7 +185,10 @@ def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, 
         of = "" if quota is None else f" of {quota:g} CPUs"
         return f"the CPU quota{of} of this control group", True
     if state is ConditionState.THROTTLED:
-        return "heat or power, by the CPU's own counters", True
+        by_card, by_cpu = (
+            sum(held(one) or 0.0 for one in seen) for held in (_card_held, _cpu_held)
+        )
+        return BY_CARD if by_card > by_cpu else "heat or power, by the CPU's own counters", True
     others = [trial.others for trial in seen if trial.others is not None]
     used = [used_ratio(one) or 0.0 for one in others]
     if any(trial.hidden for trial in seen) and max(used, default=0.0) < SHARE_LEAST:

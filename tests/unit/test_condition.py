@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hostbench.cli.render import show_result
-from hostbench.judge.condition import OUTSIDE_HOST, condition_of
+from hostbench.judge.condition import BY_CARD, CARD_HELD, OUTSIDE_HOST, condition_of
 from hostbench.judge.figure import Measured, MeasuredCases, two_figures
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import (
@@ -231,6 +231,24 @@ def test_who_took_it(one: TrialRecord, state: ConditionState, share: float, culp
     found = condition(one)
     assert (found.state, found.culprit) == (state, culprit)
     assert found.share == pytest.approx(share, abs=0.02)
+
+
+def test_a_card_that_holds_its_clock_down_is_throttled() -> None:
+    ended = end(100.0)
+    for of_card, of_cpu, culprit in (
+        (1.0, 0.4, BY_CARD),
+        (0.2, 0.4, "heat or power, by the CPU's"),
+    ):
+        metrics = {RATE: 100.0, CARD_HELD: of_card}
+        events = (
+            start(),
+            ended.model_copy(update={"metrics": metrics}),
+            others(0.0, clock_held_s=of_cpu),
+        )
+        found = condition(measured_trial(bare_trial(0, events=events), METRICS, {}))
+        assert found.state is ConditionState.THROTTLED
+        assert found.share == max(of_card, of_cpu)
+        assert found.culprit is not None and found.culprit.startswith(culprit)
 
 
 def test_trials_together_tell_a_small_hog_better_than_each_alone() -> None:

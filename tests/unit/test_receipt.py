@@ -11,6 +11,7 @@ from hostbench.decisions.baseline_files import content_of
 from hostbench.decisions.hostcheck import check_host
 from hostbench.decisions.receipt import receipt_of
 from hostbench.judge.between_jobs import VARIES
+from hostbench.judge.condition import BY_CARD
 from hostbench.judge.statistics import describe
 from hostbench.model.baseline import Baseline, HostWord, Receipt
 from hostbench.model.host import CgroupLimits, Channels, Frequency, Memory
@@ -188,6 +189,14 @@ def test_who_took_it_is_named(state: str, culprit: str | None, sure: bool, words
     document = with_cases(whole(), condition=condition, delivered_ratio=0.7)
     (item,) = receipt(document).items
     assert words in item.text and item.lost_ratio == pytest.approx(0.3)
+
+
+def test_a_card_at_its_power_limit_is_told_and_is_no_fault() -> None:
+    held = Condition(state=ConditionState.THROTTLED, share=1.0, culprit=BY_CARD, is_sure=True)
+    found = receipt(with_cases(whole(), condition=held))
+    assert found.answer.startswith("No fault found") and not found.faults
+    (item,) = (one for one in found.items if "A GPU's own limits" in one.text)
+    assert "for up to 100.0 % of the time" in item.text and "heat is not" in item.evidence
 
 
 def test_bytes_of_disks_and_time_of_cpus_are_two_findings() -> None:

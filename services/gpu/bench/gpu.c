@@ -46,8 +46,8 @@ const char *gpu_job_unsupported(const struct run *run)
     }
 }
 
-/* All figures that an H200 can give were held against limits, published ones and other tools there
- * (benchmarks/README.md). Kinds say themselves what that card cannot do. */
+/* All figures that an H100 and an H200 can give were held against limits, published ones and other
+ * tools there (benchmarks/README.md). Kinds say themselves what one card alone cannot do. */
 const char *gpu_job_unconfirmed(const struct run *run)
 {
     const struct gpu_device *device;
@@ -58,7 +58,8 @@ const char *gpu_job_unconfirmed(const struct run *run)
     /* On CPUs every workload is tried before each release. */
     if (why || device->type == GPU_IS_CPU || devices_has_capability(device, 9, 0))
         return why;
-    return "confirmed on an H200 (compute capability 9.0) alone: hold it against another tool's";
+    return "confirmed on an H100 and an H200 (compute capability 9.0) alone: hold it against "
+           "another tool's";
 }
 
 /* The words auto become what they stand for. */

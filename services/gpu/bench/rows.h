@@ -10,7 +10,7 @@
 enum { ROWS_STACK_BYTES = 8 << 20 }; /* drivers bring compilers */
 
 /* Until a driver has begun, made a context and loaded its kernels. Like what stands in single rows, it
- * is that of one trial of each on an H200 (benchmarks/gpu/results/intel/once.csv): wall_s less the
+ * is that of one trial of each on an H200 (benchmarks/gpu/results/nvidia-h200/once.csv): wall_s less the
  * timed region, the warm-up, and the 0.1 s that an estimate has for every trial. */
 #define ROWS_SETUP_S 0.4
 

@@ -145,8 +145,12 @@ def test_what_no_card_like_this_one_has_confirmed_is_marked() -> None:
         ("9.0", "fma", ""),
         ("9.0", "copy by the driver", ""),
         ("9.0", "peer_to_peer", "copies between two cards never ran"),
-        ("8.9", "fma", "confirmed on an H200 (compute capability 9.0) alone"),
-        ("12.0", "launch_latency", "confirmed on an H200 (compute capability 9.0) alone"),
+        ("8.9", "fma", "confirmed on an H100 and an H200 (compute capability 9.0) alone"),
+        (
+            "12.0",
+            "launch_latency",
+            "confirmed on an H100 and an H200 (compute capability 9.0) alone",
+        ),
         ("12.0", "peer_to_peer", "copies between two cards never ran"),
     ):
         trial = measure(*arguments(workload), env=settings(workload, cc=capability))

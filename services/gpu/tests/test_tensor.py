@@ -392,7 +392,9 @@ def test_each_capability_has_its_instruction(capability: str, dtype: str, said: 
     assert ("ptx" in trial.warnings) == (capability == "13.0")
     instruction = said.split()[0]
     unconfirmed = (
-        "" if capability == "9.0" else "confirmed on an H200 (compute capability 9.0) alone"
+        ""
+        if capability == "9.0"
+        else "confirmed on an H100 and an H200 (compute capability 9.0) alone"
     )
     if instruction == "tcgen05":
         unconfirmed = "tcgen05.mma never ran on a card"
