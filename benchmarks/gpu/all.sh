@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every comparison of the GPU in turn, about 20 minutes with 7 pairs on a quiet host with a card; the
+# Every comparison of the GPU in turn, about 25 minutes with 7 pairs on a quiet host with a card; the
 # tables go to standard output, the raw figures to results/CARD/ beside this script. What is not installed
 # (nvbandwidth, PyTorch, cuBLASLt) is named on standard error and left out; a script that could
 # compare nothing fails like one that missed a target.
