@@ -250,9 +250,7 @@ def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[Re
     most."""
     # A share of the disks' bytes is not a share of the CPUs' time, and the clock of a card is not
     # that of a CPU.
-    by_kind: dict[
-        tuple[ConditionState, bool, bool], list[tuple[float, CaseResult, Condition]]
-    ] = {}
+    by_kind: dict[tuple[ConditionState, bool, bool], list[tuple[float, CaseResult, Condition]]] = {}
     for case in cases:
         one = case.condition
         if one is not None and one.share is not None:
