@@ -8,6 +8,7 @@ from rich.text import Text
 from hostbench.base.units import human
 from hostbench.cli.render_list import console_for
 from hostbench.decisions.words import (
+    CHANGED_FIRST,
     error_sentence,
     fact_sentence,
     headline,
@@ -35,8 +36,8 @@ FACTS_SHOWN = 12
 
 
 def show_comparison(comparison: Comparison, stream: TextIO) -> None:
-    """Print the result, the facts that differ, the figures, the worst first, and what would decide
-    the undecided ones."""
+    """Print the result, the facts that differ, the figures, those that changed first, and what
+    would decide the undecided ones."""
     console = console_for(stream)
     console.print(headline(comparison), style=STYLES[comparison.word])
     for name, side in (("A", comparison.a), ("B", comparison.b)):
@@ -69,8 +70,7 @@ def _table(comparison: Comparison) -> tuple[Table, int]:
         for case in comparison.cases
         for added, one in (rows_of(case) if case.changes else ())
     ]
-    order = list(Word)
-    rows.sort(key=lambda row: order.index(row[2].word))
+    rows.sort(key=lambda row: CHANGED_FIRST.index(row[2].word))
     shown = 0
     for case, added, one in rows:
         if one.word is Word.SAME and shown >= SAME_SHOWN:

@@ -19,6 +19,8 @@ MINUS, DASH = "−", "–"
 # With hundreds of jobs, what distinguishes two of them does not matter.
 JOBS_NAMED = 2
 VALUES_NAMED = 3
+# In which order figures are listed: a reader looks for what changed.
+CHANGED_FIRST = (Word.WORSE, Word.BETTER, Word.UNDECIDED, Word.NOT_COMPARABLE, Word.SAME)
 
 
 def relative(ratio: float) -> str:

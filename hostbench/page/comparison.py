@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
 
 from hostbench.base.units import human, percent, plural
 from hostbench.decisions.words import (
+    CHANGED_FIRST,
     DASH,
     error_sentence,
     headline,
@@ -58,13 +60,55 @@ _COLUMNS = (
     Column("smallest found", figures=True),
     Column("word"),
 )
-_Row = tuple[CaseChange, str, Change]
 # By case, the commands that measure it again.
 Repeats = Mapping[str, tuple[str, ...]]
 
 
-def comparison_report(comparisons: Sequence[Comparison], repeats: Repeats | None = None) -> Report:
-    """Return the report of sides B, C … each compared with the same side A."""
+@dataclass(frozen=True)
+class FigureRow:
+    """A figure of a case; `title` names both. `change` None: the case is not comparable."""
+
+    case: CaseChange
+    title: str
+    change: Change | None
+
+    @property
+    def word(self) -> Word:
+        """The word of the figure."""
+        return self.case.word if self.change is None else self.change.word
+
+    @property
+    def ratio(self) -> float:
+        """B over A; 1 where it is unknown."""
+        return 1.0 if self.change is None else self.change.ratio or 1.0
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What one of several pages of a comparison shows: some of its figures, and how to measure
+    their cases again."""
+
+    rows: Sequence[FigureRow]
+    repeats: Repeats
+
+
+def figure_rows(comparison: Comparison) -> list[FigureRow]:
+    """Return all figures: first those that changed, the largest changes before the others."""
+    rows = [
+        row
+        for case in comparison.cases
+        for row in (
+            [FigureRow(case, case.title + added, one) for added, one in rows_of(case)]
+            if case.changes
+            else [FigureRow(case, case.title, None)]
+        )
+    ]
+    return sorted(rows, key=lambda row: (CHANGED_FIRST.index(row.word), -abs(row.ratio - 1)))
+
+
+def comparison_report(comparisons: Sequence[Comparison], excerpt: Excerpt | None = None) -> Report:
+    """Return the report of sides B, C … each compared with the same side A. `excerpt`: of a single
+    comparison, the figures to list; None: all."""
     first = comparisons[0]
     names = (first.a.name, *(one.b.name for one in comparisons))
     sides = (first.a, *(one.b for one in comparisons))
@@ -77,7 +121,7 @@ def comparison_report(comparisons: Sequence[Comparison], repeats: Repeats | None
         (
             section
             for number, one in enumerate(comparisons)
-            for section in _sections(one, str(number) if several else "", repeats or {})
+            for section in _sections(one, str(number) if several else "", excerpt)
         ),
         facts=(
             (f"side {letter}", side_words(side))
@@ -96,48 +140,42 @@ def _answer(comparisons: Sequence[Comparison]) -> Answer:
     order = list(Word)
     word = min((one.word for one in comparisons), key=order.index)
     changed = [
-        row for one in comparisons for row in _rows(one) if row[2].word in (Word.WORSE, Word.BETTER)
+        (row, row.change)
+        for compared in comparisons
+        for row in figure_rows(compared)
+        if row.change is not None and row.word in (Word.WORSE, Word.BETTER)
     ]
     items = tuple(
         (
-            f"{case.title}{added}: {relative(one.ratio or 1.0)}, {one.word}.",
-            f"{human(one.value_a, case.unit)} on A, {human(one.value_b, case.unit)} on B; "
+            f"{row.title}: {relative(row.ratio)}, {row.word}.",
+            f"{human(one.value_a, row.case.unit)} on A, {human(one.value_b, row.case.unit)} on B; "
             f"interval {interval(one)}.",
         )
-        for case, added, one in changed[:ITEMS_SHOWN]
+        for row, one in changed[:ITEMS_SHOWN]
     )
     return Answer(QUESTION, sentence(text), _KINDS[word], items)
 
 
-def _rows(comparison: Comparison) -> list[_Row]:
-    """Return all figures: first those that are not the same, the largest changes before the
-    others."""
-    order = list(Word)
-    rows = [
-        (case, added, one)
-        for case in comparison.cases
-        for added, one in (rows_of(case) if case.changes else ())
-    ]
-    return sorted(rows, key=lambda row: (order.index(row[2].word), -abs((row[2].ratio or 1.0) - 1)))
-
-
-def _sections(comparison: Comparison, number: str, repeats: Repeats) -> Iterator[Section]:
+def _sections(comparison: Comparison, number: str, excerpt: Excerpt | None) -> Iterator[Section]:
     added = f": {comparison.b.name}" if number else ""
-    yield Section(f"figures{number}", f"Figures{added}", tuple(_figures(comparison, repeats)))
+    yield Section(f"figures{number}", f"Figures{added}", tuple(_figures(comparison, excerpt)))
     if comparison.facts:
         yield Section(f"facts{number}", f"What else differs{added}", (_facts(comparison),))
     sure = Paragraph(error_sentence(comparison))
     yield Section(f"sure{number}", f"How sure this is{added}", (sure,))
 
 
-def _figures(comparison: Comparison, repeats: Repeats) -> Iterator[Block]:
-    rows = _rows(comparison)
-    changed = [row for row in rows if row[2].word is not Word.SAME]
-    same = [row for row in rows if row[2].word is Word.SAME]
-    if rows:
-        yield _chart(rows[:ROWS_DRAWN], len(rows))
+def _figures(comparison: Comparison, excerpt: Excerpt | None) -> Iterator[Block]:
+    rows = figure_rows(comparison) if excerpt is None else excerpt.rows
+    repeats = {} if excerpt is None else excerpt.repeats
+    changed = [row for row in rows if row.word is not Word.SAME]
+    same = [row for row in rows if row.word is Word.SAME]
+    drawn = [(row, row.change) for row in rows if row.change is not None]
+    if drawn:
+        yield _chart(drawn[:ROWS_DRAWN], len(drawn))
     if changed:
-        yield _table("Figures that are not the same, the worst first", changed, repeats)
+        caption = "Figures that are not the same, those that changed first"
+        yield _table(caption, changed, repeats)
     if same:
         table = _table("Figures that are the same", same, repeats)
         yield Fold(f"{plural(len(same), 'figure')} the same", (table,), on_paper=True)
@@ -146,18 +184,18 @@ def _figures(comparison: Comparison, repeats: Repeats) -> Iterator[Block]:
         yield Bullets(remarks)
 
 
-def _chart(rows: Sequence[_Row], count: int) -> Chart:
+def _chart(rows: Sequence[tuple[FigureRow, Change]], count: int) -> Chart:
     drawn = tuple(
         ForestRow(
-            label=case.title + added,
-            ratio=one.ratio or 1.0,
+            label=row.title,
+            ratio=row.ratio,
             low=one.low,
             high=one.high,
             margin=one.margin,
-            remark=f"{relative(one.ratio or 1.0)} {one.word}",
-            stands_out=one.word is Word.WORSE,
+            remark=f"{relative(row.ratio)} {row.word}",
+            stands_out=row.word is Word.WORSE,
         )
-        for case, added, one in rows
+        for row, one in rows
     )
     more = f" Of {count} figures the first {len(rows)}." if count > len(rows) else ""
     return Chart(
@@ -171,29 +209,39 @@ def _chart(rows: Sequence[_Row], count: int) -> Chart:
     )
 
 
-def _table(caption: str, rows: Sequence[_Row], repeats: Repeats) -> Table:
+def _table(caption: str, rows: Sequence[FigureRow], repeats: Repeats) -> Table:
     return plain_table(
         caption,
         (*_COLUMNS, Column("repeat")) if repeats else _COLUMNS,
         (
             (
-                case.title + added,
-                human(one.value_a, case.unit),
-                human(one.value_b, case.unit),
-                relative(one.ratio) if one.ratio is not None else DASH,
-                interval(one),
-                _least(one),
-                Mark(one.word),
-                *([_repeat(case, added, repeats)] if repeats else ()),
+                row.title,
+                *_numbers(row),
+                Mark(row.word),
+                *([_repeat(row, repeats)] if repeats else ()),
             )
-            for case, added, one in rows
+            for row in rows
         ),
     )
 
 
-def _repeat(case: CaseChange, added: str, repeats: Repeats) -> Text:
-    found = repeats.get(case.case)
-    return DASH if found is None else Commands(case.title + added, found)
+def _numbers(row: FigureRow) -> tuple[str, ...]:
+    """Return the figures of both sides, the change, its interval and the least that shows."""
+    one, unit = row.change, row.case.unit
+    if one is None:
+        return (DASH,) * 5
+    return (
+        human(one.value_a, unit),
+        human(one.value_b, unit),
+        relative(one.ratio) if one.ratio is not None else DASH,
+        interval(one),
+        _least(one),
+    )
+
+
+def _repeat(row: FigureRow, repeats: Repeats) -> Text:
+    found = repeats.get(row.case.case)
+    return DASH if found is None else Commands(row.title, found)
 
 
 def _least(change: Change) -> str:

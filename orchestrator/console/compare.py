@@ -10,15 +10,18 @@ from pydantic import Field
 
 from hostbench.base.errors import HostbenchError
 from hostbench.model.decision import Comparison
-from hostbench.page.comparison import comparison_report
+from hostbench.page.comparison import Excerpt, comparison_report, figure_rows
 from hostbench.report.content import Report
 from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
 from orchestrator.api.decisions import MARGIN_LEAST, MARGIN_MOST, SIDE_CHARACTERS_MOST
+from orchestrator.console.paging import Pages, paged, where
 from orchestrator.console.repeat import Repeat, repeats_of
 from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.results.questions import CompareQuestion
 
+# With the commands of each, a page of a comparison is below 150 KB.
+ROWS = 50
 router = APIRouter()
 Side = Annotated[str, Query(max_length=SIDE_CHARACTERS_MOST)]
 Margin = Annotated[float, Field(ge=MARGIN_LEAST, le=MARGIN_MOST)]
@@ -26,14 +29,20 @@ Name = Annotated[str, Query(max_length=253)]
 
 
 class CompareView(View):
-    """`chosen`: the query; `swapped`: the same with the sides the other way round.
-    `problem`: why there is no answer. The twin has the comparison, the page what is made of it.
-    `repeats`: how to measure each case again."""
+    """`chosen`: the query; `query`: the same as text; `swapped`: with the sides the other way
+    round. `problem`: why there is no answer.
+
+    The twin has the comparison, the page what is made of it. `pages` counts figures. `comparison`
+    has the cases whose figures are on this page, of the `whole` one; `repeats`: how to measure
+    them again."""
 
     title: str = "Compare"
     chosen: dict[str, str]
+    query: str
     swapped: str
     comparison: Comparison | None = None
+    whole: Comparison | None = Field(default=None, exclude=True)
+    pages: Pages
     problem: str | None = None
     command: str | None = None
     curl: str | None = None
@@ -41,11 +50,13 @@ class CompareView(View):
 
     @property
     def report(self) -> Report | None:
-        """The comparison as the page of `hostbench compare --html`."""
-        if self.comparison is None:
+        """The comparison as the page of `hostbench compare --html`, with the figures of this
+        page."""
+        if self.whole is None:
             return None
+        rows, _ = paged(figure_rows(self.whole), self.pages.page, ROWS)
         repeats = {case: one.texts for case, one in self.repeats.items()}
-        return comparison_report([self.comparison], repeats)
+        return comparison_report([self.whole], Excerpt(rows, repeats))
 
 
 @add_page(router, "/compare", "compare.html.j2")
@@ -56,13 +67,19 @@ async def compare(
     host: Name = "",
     suite: Name = "",
     margin: Annotated[Margin | None, EMPTY_IS_NONE, Query()] = None,
+    page: Annotated[int, Query(ge=1, le=10_000)] = 1,
 ) -> View:
     """GET /ui/compare."""
     given = {"a": a, "b": b, "host": host, "suite": suite}
     chosen = {name: value.strip() for name, value in given.items() if value.strip()}
     if margin is not None:
         chosen["margin"] = f"{margin:g}"
-    view = CompareView(chosen=chosen, swapped=urlencode(_swapped(chosen)))
+    view = CompareView(
+        chosen=chosen,
+        query=urlencode(chosen),
+        swapped=urlencode(_swapped(chosen)),
+        pages=where(0, 1, ROWS),
+    )
     if "a" not in chosen or "b" not in chosen:
         return view
     question = CompareQuestion(
@@ -76,15 +93,20 @@ async def compare(
         found = Comparison.model_validate_json(await core.decider.answer(question))
     except HostbenchError as error:
         return view.model_copy(update={"problem": as_problem(error).details.detail})
-    jobs = {case.case: found.b.jobs for case in found.cases}
+    rows, pages = paged(figure_rows(found), page, ROWS)
+    jobs = {row.case.case: found.b.jobs for row in rows}
     repeats = await run_in_threadpool(repeats_of, core.settings.results, jobs)
     return view.model_copy(
         update={
             "title": "Comparison",
             "repeats": repeats,
-            "comparison": found,
+            "comparison": found.model_copy(
+                update={"cases": tuple(case for case in found.cases if case.case in jobs)}
+            ),
+            "whole": found,
+            "pages": pages,
             "command": _command(chosen, margin),
-            "curl": f"curl --header @secrets/authorization 'URL/compare?{urlencode(chosen)}'",
+            "curl": f"curl --header @secrets/authorization 'URL/compare?{view.query}'",
         }
     )
 

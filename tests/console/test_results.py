@@ -7,11 +7,12 @@ import re
 import shlex
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
@@ -26,6 +27,7 @@ from hostbench.model.jobs import JobSpec
 from hostbench.model.registry import subsystems
 from hostbench.model.result import ConditionState, Verdict
 from hostbench.results.store import DOCUMENT
+from orchestrator.console.compare import ROWS
 from orchestrator.console.hosts import CARDS
 from tests.console.real_console import BOARDS, ConsoleStack
 from tests.console.stored_series import store_baseline, store_series
@@ -37,6 +39,7 @@ HOST = "bench-9"
 # 0.3 is promised, and below 0.1 was measured alone; other tests take most of the CPUs.
 ANSWER_S_MOST = 1.0
 CASE = "cpu.fma fp64 avx2 2 threads"
+LONG_LABEL = "8 streams nt prefetch none stride 64 KiB"
 CHANGED_AT, JOBS = 14, 24
 
 
@@ -350,6 +353,33 @@ def multiplied(results: Path, hosts: int, count: int) -> None:
     connection.close()
 
 
+def with_many_cases(results: Path, jobs: Sequence[str], count: int, first_b: int) -> None:
+    """Have each of these jobs have so many cases. From job `first_b` on, ten are worse, ten better
+    and ten missing; ten no job finished."""
+    connection = sqlite3.connect(results / INDEX)
+    with connection:
+        for number, job in enumerate(jobs):
+            ((text,),) = connection.execute(
+                "SELECT figure FROM figures WHERE job = ? AND json_extract(figure, '$.title') = ?",
+                (job, CASE),
+            )
+            connection.execute("DELETE FROM figures WHERE job = ?", (job,))
+            for case in range(count):
+                group, is_b = case // 10, number >= first_b
+                factor = (0.8, 1.25)[group] if is_b and group < 2 else 1.0
+                figure = json.loads(text)
+                own: dict[str, Any] = {
+                    "case": f"case-{case:03}",
+                    "title": f"{CASE} {LONG_LABEL} {case:03}",
+                }
+                for name in ("undisturbed", "delivered"):
+                    own[name] = None if group == 2 else figure[name] * factor
+                if not (group == 3 and is_b):
+                    row = (own["case"], job, json.dumps(figure | own))
+                    connection.execute("INSERT INTO figures VALUES (?, ?, ?)", row)
+    connection.close()
+
+
 def with_every_headline(results: Path) -> None:
     """Have each of these jobs be of a host that has measured every headline workload."""
     connection = sqlite3.connect(results / INDEX)
@@ -433,3 +463,43 @@ def test_twenty_thousand_results_of_five_hundred_hosts(tmp_path: Path) -> None:
         assert (last["pages"]["page"], len(last["rows"])) == (401, 1)
     found = listed_results(results, ResultFilter(host="node-007"), 0, 50)
     assert found.count == 40 and {one.host for one in found.results} == {"node-007"}
+
+
+def test_a_comparison_of_six_hundred_cases_is_in_pages(tmp_path: Path) -> None:
+    with ConsoleStack(tmp_path).running() as console:
+        results = console.orchestrator.results
+        spread = random.Random(5)
+        jobs = store_series(results, HOST, [spread.gauss(1.0, 0.002) for _ in range(8)])
+        with FigureIndex(results) as index:
+            index.refresh()
+        with_many_cases(results, jobs, 600, 4)
+        query = urlencode({"a": ",".join(jobs[:4]), "b": ",".join(jobs[4:])})
+        bob = console.logged_in("bob")
+        whole = console.orchestrator.client.get(f"/compare?{query}").json()
+        titles: list[str] = []
+        # The first, the next, and the last, which further ones lead to.
+        for given, number in ((1, 1), (2, 2), (9999, 12)):
+            address = f"/ui/compare?{query}&page={given}"
+            page = bob.page(address)
+            assert len(page.encode()) < 150_000
+            # What is said of all figures stays on every page.
+            assert "Worse: of 600 cases 10 worse, 20 not comparable, 10 better, 560 same." in page
+            rows = re.findall(r"<th scope=row>([^<]*)", page)
+            shown = [title for title in rows if title.startswith(CASE)]
+            view = twin(console, address.replace("?", ".json?", 1))
+            cases = view["comparison"]["cases"]
+            assert view["pages"] | {"page": number, "pages": 12, "items": 600} == view["pages"]
+            assert sorted(case["title"] for case in cases) == sorted(shown) and len(shown) == ROWS
+            # In both drawings.
+            remarks = re.findall(r"% (?:worse|better|same)</text>", page)
+            assert len(remarks) == 2 * sum(bool(case["changes"]) for case in cases)
+            of_b = {case["case"] for case in cases if "side B has this case" not in str(case)}
+            assert view["repeats"].keys() == of_b
+            assert page.count('<details class="repeat">') == len(of_b)
+            titles += shown
+            beside = number + 1 if number < 12 else number - 1
+            assert f'href="{html.escape(f"/ui/compare?{query}&page={beside}#figures")}"' in page
+        assert len({*titles}) == 3 * ROWS
+        words = {case["title"]: case["word"] for case in whole["cases"]}
+        order = [word for word, _ in groupby(titles, key=words.__getitem__)]
+        assert order == ["worse", "better", "not comparable", "same"]
