@@ -23,6 +23,7 @@ static const double PHASE_S = 6e-3;
 /* The samples take whole numbers. */
 static const double SCALE = 1e6;
 static const char NO_OTHER_CORE[] = "all threads of this trial are on one core";
+static const char NOT_ALONE[] = "a yield is of two threads together: the first one has it";
 static const char TOO_SHORT[] = "no phase had a whole pass of each thread: others took the CPUs";
 
 enum phase { ALONE, SIBLINGS, CORES, PHASES };
@@ -316,7 +317,12 @@ static int verify(struct thread *thread, uint64_t units)
     struct smt *smt = crew_state(thread->run);
     const struct player *player = player_of(thread);
     (void)units; /* every pass was checked */
-    run_bulk_done(thread, player->passes, thread->index ? NAN : median_of(&smt->yields));
+    if (thread->index > 0)
+        run_bulk_none(thread, player->passes, NOT_ALONE);
+    else if (smt->yields.kept)
+        run_bulk_done(thread, player->passes, median_of(&smt->yields));
+    else
+        run_bulk_none(thread, player->passes, TOO_SHORT);
     return EXIT_OK;
 }
 

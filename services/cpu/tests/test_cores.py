@@ -138,6 +138,9 @@ def test_two_threads_of_a_core_are_found_and_measured(kernel: str, tmp_path: Pat
     assert together / alone == pytest.approx(metrics["yield_ratio"], rel=0.5)
     assert metrics["cores_ratio"] is None
     assert end["reasons"]["metrics.cores_ratio"] == "all threads of this trial are on one core"
+    assert [thread["yield_ratio"] for thread in end["threads"]] == [metrics["yield_ratio"], None]
+    reason = end["reasons"]["threads.1.yield_ratio"]
+    assert reason == "a yield is of two threads together: the first one has it"
 
 
 @each(
