@@ -322,15 +322,32 @@ static const struct rung *last_rung(const struct ladder *ladder)
     return &ladder->rungs[ladder->rung_count - 1];
 }
 
+/* The rung of most threads that has a clock; the last one if none has. */
+static const struct rung *highest_told(const struct ladder *ladder)
+{
+    for (unsigned i = ladder->rung_count; i > 0; i--)
+        if (!isnan(ladder->rungs[i - 1].clock_hertz))
+            return &ladder->rungs[i - 1];
+    return last_rung(ladder);
+}
+
+static void tell_clock(struct thread *thread, uint64_t readings, double clock_hertz)
+{
+    if (isnan(clock_hertz))
+        run_bulk_none(thread, readings, UNCONFIRMED);
+    else
+        run_bulk_done(thread, readings, clock_hertz);
+}
+
 static int verify(struct thread *thread, uint64_t units)
 {
     const struct ladder *ladder = crew_state(thread->run);
     const struct climber *climber = climber_of(thread);
     (void)units; /* every pass was checked */
     if (thread->index == 0)
-        run_bulk_done(thread, ladder->visits, last_rung(ladder)->clock_hertz);
+        tell_clock(thread, ladder->visits, last_rung(ladder)->clock_hertz);
     else
-        run_bulk_done(thread, climber->reading_count, confirmed_clock(climber));
+        tell_clock(thread, climber->reading_count, confirmed_clock(climber));
     return EXIT_OK;
 }
 
@@ -356,7 +373,13 @@ static void finish(struct thread *thread)
         lowest = fmin(lowest, rung->clock_hertz);
         measured++;
     }
-    run_bulk_rate(run, last_rung(ladder)->clock_hertz);
+    const struct rung *told = highest_told(ladder);
+    if (told != last_rung(ladder))
+        run_warning(run, "top_rung_missing",
+                    "the clock with all %u threads at work is unknown: %s; clock_hertz is that of "
+                    "%u",
+                    run_threads(run), UNCONFIRMED, told->threads);
+    run_bulk_rate(run, told->clock_hertz);
     add_clock(run, "clock_hertz_alone", ladder->rungs[0].clock_hertz);
     add_clock(run, "clock_hertz_lowest", lowest);
     run_metric(run, "rungs_measured", measured);
@@ -393,7 +416,8 @@ WORKLOAD(clock_ladder) = {
              .unit = "Hz",
              .description = "Clock of the first thread's core while all threads work: the highest "
                             "reading of a visit that a second one confirms, of all visits the "
-                            "highest.",
+                            "highest. Where others take the CPUs and none is confirmed, that of "
+                            "the most threads that has one, with the warning top_rung_missing.",
              .combine = COMBINE_MEDIAN},
     .params = params,
     .excludes = excludes,
