@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include "json.h"
+#include "loop.h"
 #include "output.h"
 #include "sentinel.h"
 #include "summary.h"
@@ -259,7 +260,7 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
         const struct thread_figures *figures = &worker->figures;
         double rate = isfinite(figures->rate_clean) ? figures->rate_clean : figures->rate_whole;
         const char *why = worker->background     ? "this thread makes load: it is not measured"
-                          : run->workload->moved ? "too little was done to tell it"
+                          : run->workload->moved ? loop_no_rate(worker)
                                                  : "the fixed work left nothing for this thread";
         number_or_reason(json, reasons, object, run->workload->rate.name,
                          run->workload->rate.time ? 1 / rate : rate, why);

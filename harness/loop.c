@@ -77,6 +77,18 @@ void run_loop_done(struct thread *thread, unsigned stream, uint64_t latency_ns)
         histogram_add(&loop->streams[stream], latency_ns);
 }
 
+const char *loop_no_rate(const struct worker *worker)
+{
+    const char *why = worker->loop->no_rate;
+    return why ? why : "too little was done to tell it";
+}
+
+void run_bulk_none(struct thread *thread, uint64_t work, const char *why)
+{
+    ((struct worker *)thread)->loop->no_rate = why;
+    run_bulk_done(thread, work, NAN);
+}
+
 void run_bulk_done(struct thread *thread, uint64_t work, double rate)
 {
     struct worker *worker = (struct worker *)thread;

@@ -10,8 +10,9 @@
 struct loop {
     uint64_t share; /* operations it may begin; UINT64_MAX: time decides */
     double end_s;
-    bool timed;  /* the ramp is over */
-    double rate; /* of a loop that moves in bulk: as the loop reported it */
+    bool timed;          /* the ramp is over */
+    double rate;         /* of a loop that moves in bulk: as the loop reported it */
+    const char *no_rate; /* why it has none; NULL: too little was done */
     struct histogram streams[];
 };
 
@@ -27,6 +28,8 @@ size_t loop_bytes(const struct run *run);
 /* Both are called by all threads at once; 0 or an exit_code. */
 int loop_ramp(struct worker *worker);
 int loop_run(struct worker *worker);
+/* Why a thread of a loop that moves in bulk has no rate. */
+const char *loop_no_rate(const struct worker *worker);
 /* From the records to the thread's figures. */
 struct thread_figures loop_figures(const struct worker *worker);
 /* Adds up what all measured threads did in one stream, or in all of them. */

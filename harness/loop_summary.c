@@ -267,7 +267,7 @@ static const char *whole_reason(const struct measured *measured, enum whole whic
 {
     const struct workload *workload = measured->run->workload;
     if (loop_in_bulk(workload))
-        return "too little was done to tell it";
+        return loop_no_rate(&measured->run->trial->workers[0]);
     if (which == RATE && measured->operations > 0)
         return BELOW_A_STEP;
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;

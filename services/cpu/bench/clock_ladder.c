@@ -3,16 +3,12 @@
 #include "cpu_features.h"
 #include "crew.h"
 #include "monotonic.h"
-#include "partner.h"
 #include "statistics.h"
 #include "vector_kernel.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdlib.h>
 
 enum {
-    ALIGNMENT = 128,    /* no cache line of two threads */
     RUNGS_MOST = 32,    /* numbers of threads; a round over them takes some 0.2 s */
     READINGS = 8,       /* of the clock, on each visit of a rung */
     ATTEMPTS = 32,      /* to get so many that count */
@@ -49,7 +45,7 @@ struct rung {
 
 /* Of one thread. */
 struct climber {
-    _Alignas(ALIGNMENT) _Atomic uint64_t passes;
+    _Atomic uint64_t passes;
     uint64_t seen; /* passes that the first thread has seen */
     uint64_t batch;
     double readings[READINGS]; /* the latest ones */
@@ -57,16 +53,11 @@ struct climber {
 };
 
 struct ladder {
-    struct crew *crew;
-    struct climber *climbers;
     struct rung rungs[RUNGS_MOST];
     unsigned rung_count;
     double due_s;        /* when the time of the trial was over; 0: it is not */
     atomic_bool is_full; /* the first thread reads its clock, and all threads are at work */
-    /* For the samples, which another thread makes: the clocks of confirmed visits. */
-    pthread_mutex_t lock;
-    double sum_hertz;
-    unsigned visits;
+    unsigned visits;     /* those that were confirmed */
 };
 
 /* ---- which kernel --------------------------------------------------------------------------- */
@@ -140,37 +131,17 @@ static void list_rungs(struct ladder *ladder, unsigned threads)
 
 static int open_ladder(struct run *run)
 {
-    unsigned threads = run_threads(run);
-    struct ladder *ladder = calloc(1, sizeof *ladder);
-    run_set_shared(run, ladder);
-    if (!ladder)
-        return partner_lacks(run, "memory");
-    pthread_mutex_init(&ladder->lock, NULL);
-    ladder->crew = crew_open(run);
-    ladder->climbers = aligned_alloc(ALIGNMENT, threads * sizeof *ladder->climbers);
-    if (!ladder->crew || !ladder->climbers)
-        return partner_lacks(run, "memory");
-    for (unsigned i = 0; i < threads; i++)
-        ladder->climbers[i] = (struct climber){.batch = 1};
-    list_rungs(ladder, threads);
+    int failure = crew_open(run, sizeof(struct ladder), sizeof(struct climber));
+    if (failure)
+        return failure;
+    list_rungs(crew_state(run), run_threads(run));
     run_set_unit(run, 1, 1);
     return EXIT_OK;
 }
 
-static void close_ladder(struct run *run)
-{
-    struct ladder *ladder = run_shared(run);
-    if (!ladder)
-        return;
-    crew_close(ladder->crew);
-    free(ladder->climbers);
-    free(ladder);
-}
-
 static struct climber *climber_of(const struct thread *thread)
 {
-    struct ladder *ladder = run_shared(thread->run);
-    return &ladder->climbers[thread->index];
+    return crew_member(thread->run, thread->index);
 }
 
 static int setup(struct thread *thread)
@@ -207,30 +178,34 @@ static double confirmed_clock(const struct climber *climber)
     return confirmed_highest(climber->readings, count);
 }
 
-static void note_passes(struct ladder *ladder, unsigned threads)
+static void note_passes(const struct run *run, unsigned threads)
 {
-    for (unsigned i = 1; i < threads; i++)
-        ladder->climbers[i].seen = atomic_load(&ladder->climbers[i].passes);
+    for (unsigned i = 1; i < threads; i++) {
+        struct climber *climber = crew_member(run, i);
+        climber->seen = atomic_load(&climber->passes);
+    }
 }
 
 /* One that was not running is not at work for the clock either: with fewer at work it may rise. */
-static bool all_have_worked(const struct ladder *ladder, unsigned threads)
+static bool all_have_worked(const struct run *run, unsigned threads)
 {
-    for (unsigned i = 1; i < threads; i++)
-        if (atomic_load(&ladder->climbers[i].passes) == ladder->climbers[i].seen)
+    for (unsigned i = 1; i < threads; i++) {
+        struct climber *climber = crew_member(run, i);
+        if (atomic_load(&climber->passes) == climber->seen)
             return false;
+    }
     return true;
 }
 
-static int read_clock(struct thread *thread, struct ladder *ladder, unsigned threads)
+static int read_clock(struct thread *thread, unsigned threads)
 {
     struct climber *climber = climber_of(thread);
     int failure = EXIT_OK;
-    note_passes(ladder, threads);
+    note_passes(thread->run, threads);
     for (int i = 0; i < READING_PASSES && !failure; i++)
         failure = pass(thread, climber);
     double clock_hertz = kernel_clock_hertz(thread);
-    if (all_have_worked(ladder, threads))
+    if (all_have_worked(thread->run, threads))
         note_reading(climber, clock_hertz);
     return failure;
 }
@@ -242,21 +217,20 @@ static int read_often(struct thread *thread, struct ladder *ladder, unsigned thr
     int failure = EXIT_OK;
     atomic_store(&ladder->is_full, is_full);
     for (int i = 0; i < ATTEMPTS && climber->reading_count < READINGS && !failure; i++)
-        failure = read_clock(thread, ladder, threads);
+        failure = read_clock(thread, threads);
     atomic_store(&ladder->is_full, false);
     return failure;
 }
 
-static void note_visit(struct ladder *ladder, struct rung *rung)
+/* A confirmed visit counts like a second: the rate of a sample is then the mean of the clocks. */
+static void note_visit(struct thread *thread, struct ladder *ladder, struct rung *rung)
 {
-    double clock_hertz = confirmed_clock(&ladder->climbers[0]);
+    double clock_hertz = confirmed_clock(climber_of(thread));
     if (isnan(clock_hertz))
         return;
     rung->clock_hertz = fmax(rung->clock_hertz, clock_hertz);
-    pthread_mutex_lock(&ladder->lock);
-    ladder->sum_hertz += clock_hertz;
     ladder->visits++;
-    pthread_mutex_unlock(&ladder->lock);
+    crew_note(thread->run, (uint64_t)clock_hertz, 1);
 }
 
 /* By the first thread, with the others that the rung has. */
@@ -266,16 +240,16 @@ static int visit(struct thread *thread, struct ladder *ladder, struct rung *rung
     int failure = EXIT_OK;
     climber->reading_count = 0;
     for (unsigned i = 1; i < rung->threads; i++)
-        crew_call(ladder->crew, i);
+        crew_call(thread->run, i);
     double settled_s = now_s() + SETTLE_S;
     while (!failure && now_s() < settled_s && !run_stopping(thread->run))
         failure = pass(thread, climber);
     if (!failure)
         failure = read_often(thread, ladder, rung->threads);
     for (unsigned i = 1; i < rung->threads; i++)
-        crew_dismiss(ladder->crew, i);
+        crew_dismiss(thread->run, i);
     if (run_loop_timed(thread))
-        note_visit(ladder, rung);
+        note_visit(thread, ladder, rung);
     return failure;
 }
 
@@ -310,7 +284,7 @@ static int lead(struct thread *thread, struct ladder *ladder)
         failure = visit(thread, ladder, &ladder->rungs[next]);
         next = (next + 1) % ladder->rung_count;
     } while (!failure && !is_over(thread, ladder, next == 0));
-    crew_end(ladder->crew);
+    crew_end(thread->run);
     return failure;
 }
 
@@ -319,7 +293,7 @@ static int follow(struct thread *thread, struct ladder *ladder)
 {
     struct climber *climber = climber_of(thread);
     int failure = EXIT_OK;
-    while (!failure && crew_wanted(ladder->crew, thread)) {
+    while (!failure && crew_wanted(thread)) {
         bool is_full = atomic_load(&ladder->is_full);
         for (int i = 0; i < READING_PASSES && !failure; i++)
             failure = pass(thread, climber);
@@ -332,53 +306,48 @@ static int follow(struct thread *thread, struct ladder *ladder)
 
 static int loop(struct thread *thread)
 {
-    struct ladder *ladder = run_shared(thread->run);
+    struct ladder *ladder = crew_state(thread->run);
     int failure = EXIT_OK;
     if (thread->index == 0)
         return lead(thread, ladder);
-    while (!failure && crew_wait(ladder->crew, thread))
+    while (!failure && crew_wait(thread))
         failure = follow(thread, ladder);
     return failure;
 }
 
-/* Between ramp and timed region, when no thread is called any more. */
-static int prepare(struct thread *thread)
-{
-    struct ladder *ladder = run_shared(thread->run);
-    if (thread->index == 0)
-        crew_begin(ladder->crew);
-    return EXIT_OK;
-}
-
 /* ---- figures -------------------------------------------------------------------------------- */
-
-/* A confirmed visit counts like a second: the rate is then the mean of the clocks. */
-static uint64_t moved(const struct thread *thread, double *at_s)
-{
-    struct ladder *ladder = run_shared(thread->run);
-    if (thread->index > 0)
-        return 0;
-    pthread_mutex_lock(&ladder->lock);
-    uint64_t sum_hertz = (uint64_t)ladder->sum_hertz;
-    *at_s += ladder->visits;
-    pthread_mutex_unlock(&ladder->lock);
-    return sum_hertz;
-}
 
 static const struct rung *last_rung(const struct ladder *ladder)
 {
     return &ladder->rungs[ladder->rung_count - 1];
 }
 
+/* The rung of most threads that has a clock; the last one if none has. */
+static const struct rung *highest_told(const struct ladder *ladder)
+{
+    for (unsigned i = ladder->rung_count; i > 0; i--)
+        if (!isnan(ladder->rungs[i - 1].clock_hertz))
+            return &ladder->rungs[i - 1];
+    return last_rung(ladder);
+}
+
+static void tell_clock(struct thread *thread, uint64_t readings, double clock_hertz)
+{
+    if (isnan(clock_hertz))
+        run_bulk_none(thread, readings, UNCONFIRMED);
+    else
+        run_bulk_done(thread, readings, clock_hertz);
+}
+
 static int verify(struct thread *thread, uint64_t units)
 {
-    const struct ladder *ladder = run_shared(thread->run);
+    const struct ladder *ladder = crew_state(thread->run);
     const struct climber *climber = climber_of(thread);
     (void)units; /* every pass was checked */
     if (thread->index == 0)
-        run_bulk_done(thread, ladder->visits, last_rung(ladder)->clock_hertz);
+        tell_clock(thread, ladder->visits, last_rung(ladder)->clock_hertz);
     else
-        run_bulk_done(thread, climber->reading_count, confirmed_clock(climber));
+        tell_clock(thread, climber->reading_count, confirmed_clock(climber));
     return EXIT_OK;
 }
 
@@ -393,7 +362,7 @@ static void add_clock(struct run *run, const char *name, double clock_hertz)
 static void finish(struct thread *thread)
 {
     struct run *run = thread->run;
-    const struct ladder *ladder = run_shared(run);
+    const struct ladder *ladder = crew_state(run);
     double lowest = NAN;
     unsigned measured = 0;
     for (unsigned i = 0; i < ladder->rung_count; i++) {
@@ -404,7 +373,13 @@ static void finish(struct thread *thread)
         lowest = fmin(lowest, rung->clock_hertz);
         measured++;
     }
-    run_bulk_rate(run, last_rung(ladder)->clock_hertz);
+    const struct rung *told = highest_told(ladder);
+    if (told != last_rung(ladder))
+        run_warning(run, "top_rung_missing",
+                    "the clock with all %u threads at work is unknown: %s; clock_hertz is that of "
+                    "%u",
+                    run_threads(run), UNCONFIRMED, told->threads);
+    run_bulk_rate(run, told->clock_hertz);
     add_clock(run, "clock_hertz_alone", ladder->rungs[0].clock_hertz);
     add_clock(run, "clock_hertz_lowest", lowest);
     run_metric(run, "rungs_measured", measured);
@@ -441,7 +416,8 @@ WORKLOAD(clock_ladder) = {
              .unit = "Hz",
              .description = "Clock of the first thread's core while all threads work: the highest "
                             "reading of a visit that a second one confirms, of all visits the "
-                            "highest.",
+                            "highest. Where others take the CPUs and none is confirmed, that of "
+                            "the most threads that has one, with the warning top_rung_missing.",
              .combine = COMBINE_MEDIAN},
     .params = params,
     .excludes = excludes,
@@ -451,11 +427,11 @@ WORKLOAD(clock_ladder) = {
     .unconfirmed = unconfirmed,
     .check = check,
     .open = open_ladder,
-    .close = close_ladder,
+    .close = crew_close,
     .setup = setup,
     .loop = loop,
-    .prepare = prepare,
-    .moved = moved,
+    .prepare = crew_prepare,
+    .moved = crew_moved,
     .verify = verify,
     .finish = finish,
     .teardown = kernel_teardown,

@@ -1,7 +1,6 @@
 /* core_to_core: the time in which a cache line goes from one core to another, for each pair of
  * CPUs. */
-#define _GNU_SOURCE
-#include "barrier.h"
+#include "crew.h"
 #include "monotonic.h"
 #include "partner.h"
 #include "statistics.h"
@@ -9,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LINE_BYTES = 128,  /* that neighbours never share, prefetched pairs of lines included */
@@ -33,18 +31,10 @@ struct pair {
     double time_s; /* their median */
 };
 
-/* Of one thread. */
-struct player {
-    _Alignas(LINE_BYTES) atomic_uint called;
-    unsigned answered;
-};
-
 struct court {
     struct line lines[LINES];
-    struct player *players;
     struct pair *pairs;
     size_t pair_count;
-    atomic_bool over;
     _Atomic uint64_t visits; /* those that have begun, one pair at a time, those of the ramp too */
     uint64_t visits_before;  /* as the timed region began */
 };
@@ -98,40 +88,35 @@ static int check(struct run *run)
 static int open_court(struct run *run)
 {
     unsigned threads = run_threads(run);
-    struct court *court = aligned_alloc(LINE_BYTES, sizeof *court);
-    run_set_shared(run, court);
-    if (!court)
-        return partner_lacks(run, "memory");
-    memset(court, 0, sizeof *court);
-    court->players = aligned_alloc(LINE_BYTES, threads * sizeof *court->players);
+    int failure = crew_open(run, sizeof(struct court), 0);
+    struct court *court = crew_state(run);
+    if (failure)
+        return failure;
     court->pairs = calloc(threads * distances(threads), sizeof *court->pairs);
-    if (!court->players || !court->pairs)
+    if (!court->pairs)
         return partner_lacks(run, "memory");
-    memset(court->players, 0, threads * sizeof *court->players);
     list_pairs(court, threads);
     for (size_t i = 0; i < court->pair_count; i++)
         if (reservoir_init(&court->pairs[i].times_s, TIMES_KEPT))
             return partner_lacks(run, "memory");
-    run_set_unit(run, 1, 1);
     return EXIT_OK;
 }
 
 static void close_court(struct run *run)
 {
-    struct court *court = run_shared(run);
-    if (!court)
-        return;
-    for (size_t i = 0; i < court->pair_count; i++)
-        reservoir_free(&court->pairs[i].times_s);
-    free(court->pairs);
-    free(court->players);
-    free(court);
+    struct court *court = crew_state(run);
+    if (court) {
+        for (size_t i = 0; i < court->pair_count; i++)
+            reservoir_free(&court->pairs[i].times_s);
+        free(court->pairs);
+    }
+    crew_close(run);
 }
 
 static int setup(struct thread *thread)
 {
-    struct court *court = run_shared(thread->run);
-    thread->state = &court->players[thread->index];
+    if (thread->index == 0)
+        run_set_unit(thread->run, 1, 1);
     return EXIT_OK;
 }
 
@@ -181,26 +166,13 @@ static double play_line(const struct run *run, struct line *line, uint64_t base)
     return (now_s() - start_s) / (2 * TRIPS_TIMED);
 }
 
-static void call_player(struct court *court, unsigned index)
-{
-    atomic_fetch_add(&court->players[index].called, 1);
-    word_wake(&court->players[index].called);
-}
-
 /* Both of a pair see the same number of visits: neither begins the next one before both are called. */
-static void call_pair(struct court *court)
+static void call_pair(const struct run *run, struct court *court)
 {
     const struct pair *pair = &court->pairs[court->visits % court->pair_count];
     court->visits++;
-    call_player(court, pair->second);
-    call_player(court, pair->first);
-}
-
-static void call_all_off(struct court *court, unsigned threads)
-{
-    atomic_store(&court->over, true);
-    for (unsigned i = 0; i < threads; i++)
-        call_player(court, i);
+    crew_call(run, pair->second);
+    crew_call(run, pair->first);
 }
 
 /* A round that has begun is played to its end, so that each pair has a figure. */
@@ -219,22 +191,18 @@ static void lead(struct thread *thread, struct court *court, struct pair *pair, 
             reservoir_add(&pair->times_s, time_s);
     }
     if (is_over(thread, court))
-        call_all_off(court, run_threads(thread->run));
+        crew_end(thread->run);
     else
-        call_pair(court);
+        call_pair(thread->run, court);
 }
 
 static int loop(struct thread *thread)
 {
     const struct run *run = thread->run;
-    struct court *court = run_shared(thread->run);
-    struct player *player = thread->state;
+    struct court *court = crew_state(run);
     if (thread->index == 0)
-        call_pair(court);
-    while (word_wait(&player->called, player->answered, 0, run_stop_flag(run))) {
-        player->answered++;
-        if (atomic_load(&court->over))
-            return EXIT_OK;
+        call_pair(run, court);
+    while (crew_wait(thread)) {
         uint64_t visit = court->visits - 1, base = visit * STEPS;
         struct pair *pair = &court->pairs[visit % court->pair_count];
         if (thread->index == pair->first)
@@ -245,20 +213,17 @@ static int loop(struct thread *thread)
     return EXIT_OK;
 }
 
-/* Between ramp and timed region, when no thread is called any more. */
 static int prepare(struct thread *thread)
 {
-    struct court *court = run_shared(thread->run);
-    if (thread->index > 0)
-        return EXIT_OK;
-    atomic_store(&court->over, false);
-    court->visits_before = court->visits;
-    return EXIT_OK;
+    struct court *court = crew_state(thread->run);
+    if (thread->index == 0)
+        court->visits_before = court->visits;
+    return crew_prepare(thread);
 }
 
 static uint64_t moved(const struct thread *thread, double *at_s)
 {
-    const struct court *court = run_shared(thread->run);
+    const struct court *court = crew_state(thread->run);
     if (thread->index > 0)
         return 0;
     *at_s = now_s();
@@ -295,7 +260,7 @@ static void work_out_own(const struct thread *thread, struct court *court)
 
 static int verify(struct thread *thread, uint64_t units)
 {
-    struct court *court = run_shared(thread->run);
+    struct court *court = crew_state(thread->run);
     double *times_s = calloc(court->pair_count, sizeof *times_s);
     size_t count = 0;
     uint64_t work = 0;
@@ -319,7 +284,7 @@ static int verify(struct thread *thread, uint64_t units)
 static void finish(struct thread *thread)
 {
     struct run *run = thread->run;
-    struct court *court = run_shared(run);
+    struct court *court = crew_state(run);
     double *times_s = calloc(court->pair_count, sizeof *times_s);
     for (size_t i = 0; i < court->pair_count; i++) {
         const struct pair *pair = &court->pairs[i];

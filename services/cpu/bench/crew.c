@@ -2,8 +2,10 @@
 
 #include "barrier.h"
 #include "monotonic.h"
+#include "partner.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 enum {
@@ -25,29 +27,77 @@ struct member {
 struct crew {
     unsigned threads;
     atomic_bool over;
-    struct member *members;
+    unsigned char *members; /* each with the workload's own state behind it */
+    size_t member_bytes;    /* both together */
+    void *state;
+    /* For the samples, which another thread makes. */
+    pthread_mutex_t lock;
+    uint64_t work;
+    double taken_s;
 };
 
-struct crew *crew_open(const struct run *run)
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static size_t whole_lines(size_t bytes)
 {
-    struct crew *crew = calloc(1, sizeof *crew);
-    if (!crew)
-        return NULL;
-    crew->threads = run_threads(run);
-    crew->members = aligned_alloc(ALIGNMENT, crew->threads * sizeof *crew->members);
-    if (!crew->members) {
-        free(crew);
-        return NULL;
-    }
-    memset(crew->members, 0, crew->threads * sizeof *crew->members);
-    return crew;
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-void crew_close(struct crew *crew)
+static void *zeroed_lines(size_t bytes)
 {
-    if (crew)
-        free(crew->members);
+    void *lines = aligned_alloc(ALIGNMENT, bytes);
+    return lines ? memset(lines, 0, bytes) : NULL;
+}
+
+int crew_open(struct run *run, size_t state_bytes, size_t member_bytes)
+{
+    struct crew *crew = calloc(1, sizeof *crew);
+    run_set_shared(run, crew);
+    if (!crew)
+        return partner_lacks(run, "memory");
+    pthread_mutex_init(&crew->lock, NULL);
+    crew->threads = run_threads(run);
+    crew->member_bytes = sizeof(struct member) + whole_lines(member_bytes);
+    crew->members = zeroed_lines(crew->threads * crew->member_bytes);
+    crew->state = zeroed_lines(whole_lines(state_bytes));
+    if (!crew->members || !crew->state)
+        return partner_lacks(run, "memory");
+    return EXIT_OK;
+}
+
+void crew_close(struct run *run)
+{
+    struct crew *crew = run_shared(run);
+    if (!crew)
+        return;
+    free(crew->members);
+    free(crew->state);
     free(crew);
+}
+
+void *crew_state(const struct run *run)
+{
+    const struct crew *crew = run_shared(run);
+    return crew ? crew->state : NULL;
+}
+
+static struct member *member_of(const struct run *run, unsigned index)
+{
+    const struct crew *crew = run_shared(run);
+    return (struct member *)(crew->members + index * crew->member_bytes);
+}
+
+void *crew_member(const struct run *run, unsigned index)
+{
+    return member_of(run, index) + 1;
+}
+
+int crew_prepare(struct thread *thread)
+{
+    struct crew *crew = run_shared(thread->run);
+    if (thread->index == 0)
+        atomic_store(&crew->over, false);
+    return EXIT_OK;
 }
 
 int crew_find_batch(struct thread *thread, int (*step)(struct thread *, uint64_t), uint64_t *batch)
@@ -67,26 +117,29 @@ int crew_find_batch(struct thread *thread, int (*step)(struct thread *, uint64_t
     return EXIT_OK;
 }
 
+/* ---- calls ---------------------------------------------------------------------------------- */
+
 static void wake(struct member *member)
 {
     atomic_fetch_add(&member->called, 1);
     word_wake(&member->called);
 }
 
-void crew_call(struct crew *crew, unsigned index)
+void crew_call(const struct run *run, unsigned index)
 {
-    atomic_store(&crew->members[index].wanted, true);
-    wake(&crew->members[index]);
+    struct member *member = member_of(run, index);
+    atomic_store(&member->wanted, true);
+    wake(member);
 }
 
-void crew_dismiss(struct crew *crew, unsigned index)
+void crew_dismiss(const struct run *run, unsigned index)
 {
-    atomic_store(&crew->members[index].wanted, false);
+    atomic_store(&member_of(run, index)->wanted, false);
 }
 
-bool crew_join(struct crew *crew, unsigned index, const struct run *run)
+bool crew_join(const struct run *run, unsigned index)
 {
-    struct member *member = &crew->members[index];
+    struct member *member = member_of(run, index);
     for (;;) {
         unsigned idle = atomic_load(&member->idle);
         if (idle == atomic_load(&member->called))
@@ -96,23 +149,20 @@ bool crew_join(struct crew *crew, unsigned index, const struct run *run)
     }
 }
 
-void crew_end(struct crew *crew)
+void crew_end(const struct run *run)
 {
+    struct crew *crew = run_shared(run);
     atomic_store(&crew->over, true);
-    for (unsigned i = 1; i < crew->threads; i++) {
-        crew_dismiss(crew, i);
-        wake(&crew->members[i]);
+    for (unsigned i = 0; i < crew->threads; i++) {
+        crew_dismiss(run, i);
+        wake(member_of(run, i));
     }
 }
 
-void crew_begin(struct crew *crew)
+bool crew_wait(const struct thread *thread)
 {
-    atomic_store(&crew->over, false);
-}
-
-bool crew_wait(struct crew *crew, const struct thread *thread)
-{
-    struct member *member = &crew->members[thread->index];
+    const struct crew *crew = run_shared(thread->run);
+    struct member *member = member_of(thread->run, thread->index);
     atomic_store(&member->idle, member->answered);
     word_wake(&member->idle);
     if (!word_wait(&member->called, member->answered, 0, run_stop_flag(thread->run)))
@@ -122,8 +172,32 @@ bool crew_wait(struct crew *crew, const struct thread *thread)
     return !atomic_load(&crew->over);
 }
 
-bool crew_wanted(const struct crew *crew, const struct thread *thread)
+bool crew_wanted(const struct thread *thread)
 {
-    return atomic_load_explicit(&crew->members[thread->index].wanted, memory_order_relaxed) &&
+    const struct member *member = member_of(thread->run, thread->index);
+    return atomic_load_explicit(&member->wanted, memory_order_relaxed) &&
            !run_stopping(thread->run);
+}
+
+/* ---- samples -------------------------------------------------------------------------------- */
+
+void crew_note(const struct run *run, uint64_t work, double taken_s)
+{
+    struct crew *crew = run_shared(run);
+    pthread_mutex_lock(&crew->lock);
+    crew->work += work;
+    crew->taken_s += taken_s;
+    pthread_mutex_unlock(&crew->lock);
+}
+
+uint64_t crew_moved(const struct thread *thread, double *at_s)
+{
+    struct crew *crew = run_shared(thread->run);
+    if (thread->index > 0)
+        return 0;
+    pthread_mutex_lock(&crew->lock);
+    uint64_t work = crew->work;
+    *at_s += crew->taken_s;
+    pthread_mutex_unlock(&crew->lock);
+    return work;
 }

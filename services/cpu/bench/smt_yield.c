@@ -10,11 +10,8 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdlib.h>
 
 enum {
-    ALIGNMENT = 128,    /* no cache line of two threads */
     TIMES_KEPT = 256,   /* of passes, of one phase and thread */
     ROUNDS_KEPT = 4096, /* a minute and a half of them */
     NO_PARTNER = 0,     /* the first thread, which is never one */
@@ -26,13 +23,14 @@ static const double PHASE_S = 6e-3;
 /* The samples take whole numbers. */
 static const double SCALE = 1e6;
 static const char NO_OTHER_CORE[] = "all threads of this trial are on one core";
+static const char NOT_ALONE[] = "a yield is of two threads together: the first one has it";
 static const char TOO_SHORT[] = "no phase had a whole pass of each thread: others took the CPUs";
 
 enum phase { ALONE, SIBLINGS, CORES, PHASES };
 
 /* Of one thread. */
 struct player {
-    _Alignas(ALIGNMENT) uint64_t batch;
+    uint64_t batch;
     uint64_t begun; /* where the next chain begins */
     double times_s[TIMES_KEPT];
     unsigned time_count;
@@ -41,18 +39,12 @@ struct player {
 };
 
 struct smt {
-    struct crew *crew;
-    struct player *players;
     const struct kernel *kernel; /* NULL: the chain */
     uint64_t unit_operations;
     unsigned partners[PHASES];
     atomic_bool is_timed;              /* the passes of this moment count */
     struct reservoir rates[PHASES];    /* operation/s, both threads together */
     struct reservoir yields, controls; /* over the rate alone of the same round */
-    /* For the samples, which another thread makes. */
-    pthread_mutex_t lock;
-    double sum;
-    unsigned rounds;
 };
 
 /* ---- who works ------------------------------------------------------------------------------ */
@@ -130,17 +122,12 @@ static bool reserve(struct smt *smt)
 
 static int open_smt(struct run *run)
 {
-    unsigned threads = run_threads(run);
-    struct smt *smt = calloc(1, sizeof *smt);
-    run_set_shared(run, smt);
-    if (!smt)
+    int failure = crew_open(run, sizeof(struct smt), sizeof(struct player));
+    struct smt *smt = crew_state(run);
+    if (failure)
+        return failure;
+    if (!reserve(smt))
         return partner_lacks(run, "memory");
-    pthread_mutex_init(&smt->lock, NULL);
-    smt->crew = crew_open(run);
-    smt->players = aligned_alloc(ALIGNMENT, threads * sizeof *smt->players);
-    if (!smt->crew || !smt->players || !reserve(smt))
-        return partner_lacks(run, "memory");
-    memset(smt->players, 0, threads * sizeof *smt->players);
     smt->partners[SIBLINGS] = find_partner(run, true);
     smt->partners[CORES] = find_partner(run, false);
     run_set_unit(run, 1, 1);
@@ -149,28 +136,25 @@ static int open_smt(struct run *run)
 
 static void close_smt(struct run *run)
 {
-    struct smt *smt = run_shared(run);
-    if (!smt)
-        return;
-    for (int i = 0; i < PHASES; i++)
-        reservoir_free(&smt->rates[i]);
-    reservoir_free(&smt->yields);
-    reservoir_free(&smt->controls);
-    crew_close(smt->crew);
-    free(smt->players);
-    free(smt);
+    struct smt *smt = crew_state(run);
+    if (smt) {
+        for (int i = 0; i < PHASES; i++)
+            reservoir_free(&smt->rates[i]);
+        reservoir_free(&smt->yields);
+        reservoir_free(&smt->controls);
+    }
+    crew_close(run);
 }
 
 static const char *unconfirmed(const struct run *run)
 {
-    const struct smt *smt = run_shared(run);
+    const struct smt *smt = crew_state(run);
     return smt->kernel ? kernel_row_unconfirmed(smt->kernel) : NULL;
 }
 
 static struct player *player_of(const struct thread *thread)
 {
-    struct smt *smt = run_shared(thread->run);
-    return &smt->players[thread->index];
+    return crew_member(thread->run, thread->index);
 }
 
 /* One addition waits for the one before. */
@@ -191,13 +175,13 @@ static int chain_step(struct thread *thread, uint64_t batch)
 
 static int step(struct thread *thread, uint64_t batch)
 {
-    const struct smt *smt = run_shared(thread->run);
+    const struct smt *smt = crew_state(thread->run);
     return smt->kernel ? kernel_step(thread, batch) : chain_step(thread, batch);
 }
 
 static int setup(struct thread *thread)
 {
-    const struct smt *smt = run_shared(thread->run);
+    const struct smt *smt = crew_state(thread->run);
     int failure = smt->kernel ? kernel_begin(thread, smt->kernel) : EXIT_OK;
     if (failure)
         return failure;
@@ -249,34 +233,37 @@ static int work_until(struct thread *thread, const struct smt *smt, const struct
 static int play(struct thread *thread, struct smt *smt, enum phase phase, double *rate)
 {
     unsigned partner = smt->partners[phase];
-    struct player *players = smt->players;
-    struct player *other = partner == NO_PARTNER ? NULL : &players[partner];
-    players[0].time_count = players[partner].time_count = 0;
+    struct player *first = player_of(thread);
+    struct player *other = partner == NO_PARTNER ? NULL : crew_member(thread->run, partner);
+    first->time_count = 0;
     *rate = NAN;
-    if (other)
-        crew_call(smt->crew, partner);
+    if (other) {
+        other->time_count = 0;
+        crew_call(thread->run, partner);
+    }
     int failure = work_until(thread, smt, other, now_s() + SETTLE_S);
     atomic_store(&smt->is_timed, true);
     if (!failure)
         failure = work_until(thread, smt, other, now_s() + PHASE_S);
     atomic_store(&smt->is_timed, false);
     if (other) {
-        crew_dismiss(smt->crew, partner);
-        if (!crew_join(smt->crew, partner, thread->run))
+        crew_dismiss(thread->run, partner);
+        if (!crew_join(thread->run, partner))
             return failure;
     }
-    *rate = rate_of(smt, &players[0]);
+    *rate = rate_of(smt, first);
     if (other)
         *rate += rate_of(smt, other);
     if (run_loop_timed(thread)) {
-        players[0].passes += players[0].time_count;
+        first->passes += first->time_count;
         if (other)
             other->passes += other->time_count;
     }
     return failure;
 }
 
-static void note_round(struct smt *smt, const double rates[PHASES])
+/* For the samples a round counts like SCALE seconds: their rate is then the mean of the yields. */
+static void note_round(const struct run *run, struct smt *smt, const double rates[PHASES])
 {
     double yield = rates[SIBLINGS] / rates[ALONE], control = rates[CORES] / rates[ALONE];
     for (int i = 0; i < PHASES; i++)
@@ -287,10 +274,7 @@ static void note_round(struct smt *smt, const double rates[PHASES])
     if (!isfinite(yield))
         return;
     reservoir_add(&smt->yields, yield);
-    pthread_mutex_lock(&smt->lock);
-    smt->sum += yield;
-    smt->rounds++;
-    pthread_mutex_unlock(&smt->lock);
+    crew_note(run, (uint64_t)(yield * SCALE), SCALE);
 }
 
 /* Rounds are whole, so that what is compared was measured within some hundredths of a second. */
@@ -303,47 +287,25 @@ static int lead(struct thread *thread, struct smt *smt)
             if (i == ALONE || smt->partners[i] != NO_PARTNER)
                 failure = play(thread, smt, i, &rates[i]);
         if (run_loop_timed(thread))
-            note_round(smt, rates);
+            note_round(thread->run, smt, rates);
     } while (!failure && !run_loop_over(thread, 0, now_s()));
-    crew_end(smt->crew);
+    crew_end(thread->run);
     return failure;
 }
 
 static int loop(struct thread *thread)
 {
-    struct smt *smt = run_shared(thread->run);
+    struct smt *smt = crew_state(thread->run);
     int failure = EXIT_OK;
     if (thread->index == 0)
         return lead(thread, smt);
-    while (!failure && crew_wait(smt->crew, thread))
-        while (!failure && crew_wanted(smt->crew, thread))
-            failure = pass(thread, smt, &smt->players[0]);
+    while (!failure && crew_wait(thread))
+        while (!failure && crew_wanted(thread))
+            failure = pass(thread, smt, crew_member(thread->run, 0));
     return failure;
 }
 
-/* Between ramp and timed region, when no thread is called any more. */
-static int prepare(struct thread *thread)
-{
-    struct smt *smt = run_shared(thread->run);
-    if (thread->index == 0)
-        crew_begin(smt->crew);
-    return EXIT_OK;
-}
-
 /* ---- figures -------------------------------------------------------------------------------- */
-
-/* A round counts like SCALE seconds: the rate is then the mean of the yields. */
-static uint64_t moved(const struct thread *thread, double *at_s)
-{
-    struct smt *smt = run_shared(thread->run);
-    if (thread->index > 0)
-        return 0;
-    pthread_mutex_lock(&smt->lock);
-    uint64_t sum = (uint64_t)(smt->sum * SCALE);
-    *at_s += smt->rounds * SCALE;
-    pthread_mutex_unlock(&smt->lock);
-    return sum;
-}
 
 static double median_of(struct reservoir *found)
 {
@@ -352,10 +314,15 @@ static double median_of(struct reservoir *found)
 
 static int verify(struct thread *thread, uint64_t units)
 {
-    struct smt *smt = run_shared(thread->run);
+    struct smt *smt = crew_state(thread->run);
     const struct player *player = player_of(thread);
     (void)units; /* every pass was checked */
-    run_bulk_done(thread, player->passes, thread->index ? NAN : median_of(&smt->yields));
+    if (thread->index > 0)
+        run_bulk_none(thread, player->passes, NOT_ALONE);
+    else if (smt->yields.kept)
+        run_bulk_done(thread, player->passes, median_of(&smt->yields));
+    else
+        run_bulk_none(thread, player->passes, TOO_SHORT);
     return EXIT_OK;
 }
 
@@ -370,7 +337,7 @@ static void add_figure(struct run *run, const char *name, struct reservoir *foun
 static void finish(struct thread *thread)
 {
     struct run *run = thread->run;
-    struct smt *smt = run_shared(run);
+    struct smt *smt = crew_state(run);
     const char *no_cores = smt->partners[CORES] == NO_PARTNER ? NO_OTHER_CORE : TOO_SHORT;
     run_bulk_rate(run, median_of(&smt->yields));
     add_figure(run, "operations_per_second_alone", &smt->rates[ALONE], TOO_SHORT);
@@ -429,8 +396,8 @@ WORKLOAD(smt_yield) = {
     .close = close_smt,
     .setup = setup,
     .loop = loop,
-    .prepare = prepare,
-    .moved = moved,
+    .prepare = crew_prepare,
+    .moved = crew_moved,
     .verify = verify,
     .finish = finish,
     .teardown = kernel_teardown,

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 
 from services.cpu.limits import CLOCK_UNKNOWN, YIELD_UNKNOWN, trial_limits
 from services.cpu.tests.identities import SAPPHIRE_RAPIDS_FLAGS, intel
+from tests.benchmark import objects_of
+from tests.compiled import STRICT
 from tests.each import each
 from tests.machine_code import ROOT, functions, loop, without
 
+RUNG_PROBE = Path(__file__).with_name("rung_probe.c")
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
 UNSUPPORTED, WRONG = 4, 5
 CPUS = sorted(os.sched_getaffinity(0))
@@ -64,6 +68,54 @@ def test_the_clock_is_that_of_the_chain() -> None:
     chain = last(call("clock", "--threads=1", duration_s=0.3))
     best = chain["metrics"]["clock_hertz_best"]
     assert 0.7 * best < alone < 1.4 * best
+
+
+CALL = "crew_call(thread->run, i);"
+
+
+def linked(name: str, source: Path, folder: Path, *without: str) -> Path:
+    """The program `name` of this source, and of the objects of cpu-bench without some."""
+    left_out = {PROGRAM.parent / "services/cpu/bench" / f"{one}.o" for one in without}
+    folders = [f"-I{ROOT / 'harness'}", f"-I{ROOT / 'services/cpu/bench'}"]
+    objects = set(objects_of("cpu")) - left_out
+    options = [*STRICT, "-pthread", *folders, "-o", str(folder / name)]
+    subprocess.run(["gcc", *options, source, *objects, "-lm"], check=True)
+    return folder / name
+
+
+@two_cpus
+def test_threads_that_get_no_cpu_leave_their_rung_out(tmp_path: Path) -> None:
+    """As on a host whose CPUs others have: the second thread is never at work."""
+    source = (ROOT / "services/cpu/bench/clock_ladder.c").read_text()
+    assert source.count(CALL) == 1
+    (tmp_path / "clock_ladder.c").write_text(source.replace(CALL, "(void)i;"))
+    starved = linked("cpu-bench", tmp_path / "clock_ladder.c", tmp_path, "clock_ladder")
+    cpus = f"--cpus={CPUS[0]},{CPUS[-1]}"
+    result = call("clock_ladder", "--isa=scalar", cpus, program=starved)
+    end = last(result)
+    assert [rung["cpus"] for rung in end["rungs"]] == [[CPUS[0]]]
+    assert end["metrics"]["clock_hertz"] == end["metrics"]["clock_hertz_alone"] > 0
+    assert end["metrics"]["rungs_measured"] == 1
+    assert [thread["clock_hertz"] for thread in end["threads"]] == [None, None]
+    assert "no two readings of a visit agreed" in end["reasons"]["threads.0.clock_hertz"]
+    warnings = [json.loads(line) for line in result.stdout.splitlines() if '"warning"' in line]
+    (message,) = (one["message"] for one in warnings if one["code"] == "top_rung_missing")
+    assert message.endswith("clock_hertz is that of 1")
+
+
+@pytest.fixture(scope="module")
+def rung_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rungs")
+    return linked("probe", RUNG_PROBE, folder, "clock_ladder", "main")
+
+
+@each("threads", [1, 2, 33, 64, 192, 384])
+def test_rungs_are_at_equal_distances_from_one_to_all(threads: int, rung_probe: Path) -> None:
+    printed = subprocess.check_output([rung_probe, str(threads)], text=True)
+    rungs = [int(line) for line in printed.split()]
+    assert (rungs[0], rungs[-1], len(rungs)) == (1, threads, min(threads, 32))
+    steps = [after - before for before, after in pairwise(rungs)]
+    assert not steps or 1 <= min(steps) <= max(steps) <= min(steps) + 1
 
 
 def test_one_cpu_has_one_rung() -> None:
@@ -138,6 +190,9 @@ def test_two_threads_of_a_core_are_found_and_measured(kernel: str, tmp_path: Pat
     assert together / alone == pytest.approx(metrics["yield_ratio"], rel=0.5)
     assert metrics["cores_ratio"] is None
     assert end["reasons"]["metrics.cores_ratio"] == "all threads of this trial are on one core"
+    assert [thread["yield_ratio"] for thread in end["threads"]] == [metrics["yield_ratio"], None]
+    reason = end["reasons"]["threads.1.yield_ratio"]
+    assert reason == "a yield is of two threads together: the first one has it"
 
 
 @each(
