@@ -354,12 +354,13 @@ class _Curves(xychart.Panel):
 @dataclass(frozen=True)
 class Axis:
     """One axis of curves. `field` is its name in InfluxDB; `log`: the base of its scale; None:
-    linear."""
+    linear. `is_tag`: it is a tag, which InfluxDB stores as text."""
 
     field: str
     name: str
     unit: str
     log: int | None = None
+    is_tag: bool = False
 
     @property
     def selected(self) -> str:
@@ -403,7 +404,7 @@ def curves(
     # The first column of numbers is x, the second is y.
     shown = {name: name for name in (x.name, y.name, *lines)}
     left_out = ("Time", "n", "case", *([order] if order else []))
-    return (
+    panel = (
         _Curves()
         .title(title)
         .description(description)
@@ -417,7 +418,14 @@ def curves(
         .legend(bottom_legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
         .with_target(Query(latest(", ".join(columns), tags, condition), form=TABLE))
-        .with_transformation(ordered)
+    )
+    if x.is_tag:
+        number = {"targetField": x.name, "destinationType": "number"}
+        panel = panel.with_transformation(
+            transformation("convertFieldType", fields={}, conversions=[number])
+        )
+    return (
+        panel.with_transformation(ordered)
         .with_transformation(organised(shown, left_out))
         # A table for each line, named by its tags; what all names have in common is not shown.
         .with_transformation(

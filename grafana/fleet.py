@@ -58,7 +58,7 @@ from grafana.tables import (
 )
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
-from hostbench.model.summary import FAILURES, Verdict
+from hostbench.model.summary import Verdict
 
 # The words with a known error rate; all others have no colour.
 SURE: Mapping[StrEnum, str] = {
@@ -96,6 +96,7 @@ HOST_COLUMNS = {
     "host": "host",
     "until_ms": "measured",
     "cases": "cases",
+    "corrupt": "corrupt",
     "unusable": "invalid, failed",
     "disturbed": "disturbed",
     "efficiency": "lowest of limit",
@@ -105,6 +106,8 @@ HOST_COLUMNS = {
     "culprit": "culprit",
 }
 FOUND = ((None, "text"), (1, "orange"))
+# The host computed wrong: worse than all other findings.
+FOUND_CORRUPT = ((None, "text"), (1, "red"))
 FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host", "jobs"))
 
 
@@ -174,7 +177,7 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
 
 
 def _lines() -> table.Panel:
-    """Return a row for each host: four queries, merged by host."""
+    """Return a row for each host: five queries, merged by host."""
     newest = latest(
         '"efficiency", "delivered_ratio", "condition_share", "condition", "culprit", "verdict", '
         '"until_ms"',
@@ -197,7 +200,7 @@ def _lines() -> table.Panel:
         .title("Each host in a line")
         .description(
             "The newest result of every case of a host: when the last one ended; how many cases "
-            "there are, and how many of them are invalid, failed or corrupt, or disturbed; the "
+            "there are, and how many of them are corrupt, invalid or failed, or disturbed; the "
             "lowest share of a limit and the lowest share delivered; what took most of the host, "
             "with its share and the culprit. Nothing stands where there is none, or where it is "
             "unknown."
@@ -205,8 +208,9 @@ def _lines() -> table.Panel:
         .height(9)
         .with_target(Query(worst, "A", TABLE))
         .with_target(Query(f'{taken} GROUP BY "host"', "B", TABLE))
-        .with_target(Query(counted("unusable", Verdict.INVALID, *FAILURES), "C", TABLE))
-        .with_target(Query(counted("disturbed", Verdict.DISTURBED), "D", TABLE))
+        .with_target(Query(counted("corrupt", Verdict.CORRUPT), "C", TABLE))
+        .with_target(Query(counted("unusable", Verdict.INVALID, Verdict.FAILED), "D", TABLE))
+        .with_target(Query(counted("disturbed", Verdict.DISTURBED), "E", TABLE))
         # See the table of the board Overview.
         .with_transformation(transformation("filterFieldsByName", exclude={"names": ["Time"]}))
         .with_transformation(transformation("merge"))
@@ -214,6 +218,7 @@ def _lines() -> table.Panel:
         .override_by_name("host", [*filtered(), prop("custom.minWidth", 150)])
         .override_by_name("measured", [prop("unit", AGE), *coloured_text(PLAIN), width(120)])
         .override_by_name("cases", number("none", 0, 60))
+        .override_by_name("corrupt", [*number("none", 0, 70), *coloured_text(FOUND_CORRUPT)])
         .override_by_name("invalid, failed", [*number("none", 0, 105), *coloured_text(FOUND)])
         .override_by_name("disturbed", [*number("none", 0, 85), *coloured_text(FOUND)])
         .override_by_name("lowest of limit", [*number(SHARE, 1, 115), *coloured_text(OF_LIMIT)])

@@ -12,6 +12,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from grafana.fleet import fleet
 from grafana.live import live
+from grafana.maps import maps
 from grafana.overview import overview
 from hostbench.model.registry import built_in_names
 
@@ -26,7 +27,7 @@ def boards() -> Mapping[str, Callable[[], Dashboard]]:
     """
     with_board = [name for name in built_in_names() if find_spec(f"grafana.{name}")]
     own = {name: getattr(importlib.import_module(f"grafana.{name}"), name) for name in with_board}
-    return {"overview": overview, "fleet": fleet, **own, "live": live}
+    return {"overview": overview, "fleet": fleet, **own, "maps": maps, "live": live}
 
 
 def generated() -> dict[str, str]:

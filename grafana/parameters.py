@@ -38,11 +38,11 @@ def title(workload: str, name: str) -> str:
 
 
 def axis(workload: str, name: str) -> Axis:
-    """Return the logarithmic axis of a parameter that is a field of points."""
+    """Return the logarithmic axis of a parameter that is a number."""
     param = _param(workload, name)
-    if not _is_field(param):
-        raise ValueError(f"{workload}: {name} is no field of points")
-    return _axis_of(param)
+    if "axis" not in param.roles or not param.is_number:
+        raise ValueError(f"{workload}: {name} is no axis of numbers")
+    return Axis(param.name, param_title(param), UNITS[param.unit], LOG_BASE, "tag" in param.roles)
 
 
 def other_fields(workload: str, drawn: str) -> tuple[str, ...]:
@@ -61,7 +61,3 @@ def tags(*workloads: str) -> tuple[str, ...]:
 
 def _is_field(param: Param) -> bool:
     return "axis" in param.roles and "tag" not in param.roles and param.is_number
-
-
-def _axis_of(param: Param) -> Axis:
-    return Axis(param.name, param_title(param), UNITS[param.unit], LOG_BASE)

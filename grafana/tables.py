@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import table
 from grafana_foundation_sdk.models import common, dashboard
 
-from grafana.influxql import TABLE, Query, latest, source
+from grafana.influxql import PRIMARY, TABLE, Query, latest, source
 from grafana.looks import (
     DELIVERED,
     LIVE,
@@ -82,8 +82,8 @@ REPORT_LINK = {
 }
 
 
-def results_table(height: int) -> table.Panel:
-    """Return the latest result of every case: one row for each case."""
+def results_table(height: int, of: str = PRIMARY) -> table.Panel:
+    """Return the latest result of every case: one row for each case. `of` selects the results."""
     panel = (
         plain_table()
         .title("Latest result of every case")
@@ -97,7 +97,7 @@ def results_table(height: int) -> table.Panel:
             "page in the console, its samples or its report."
         )
         .height(height)
-        .with_target(Query(latest(FIELDS, ("workload", "label")), form=TABLE))
+        .with_target(Query(latest(FIELDS, ("workload", "label"), of), form=TABLE))
         .with_transformation(organised(COLUMNS, LEFT_OUT))
         .override_by_name("figure", figure_text())
         .override_by_name("best", number(ANY_UNIT, 2, 85))

@@ -40,7 +40,7 @@ from hostbench.results.document import planned_label
 SAMPLES = "samples"
 SAMPLES_RETENTION_DAYS = 30
 # Secondary metrics that boards use as an axis.
-NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second")
+NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second", "operations_per_byte")
 # The metric of a peer's figure that is compared with none of ours.
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300

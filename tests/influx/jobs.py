@@ -48,6 +48,33 @@ MEMORY_CASES = [
     # Nobody reserves such pages for tests.
     {"workload": "mem.write", "params": {**SHORT, "pages": "hugetlb"}},
 ]
+SHORT_CPU = {"duration_s": 0.1, "warmup_s": 0.02}
+MAPS_CASES = [
+    {
+        "workload": "mem.pointer_chase",
+        "params": {**SHORT, "pages": "4k"},
+        "grid": {"stride_bytes": [64, 4096]},
+    },
+    {"workload": "mem.pointer_chase", "params": SHORT, "grid": {"chains": [2, 4]}},
+    {"workload": "cpu.roofline", "params": {**SHORT_CPU, "threads": 1}, "grid": {"fmas": [1, 32]}},
+    {"workload": "cpu.core_to_core", "params": SHORT_CPU},
+    {"workload": "cpu.clock_ladder", "params": SHORT_CPU, "grid": {"isa": ["scalar"]}},
+    {"workload": "cpu.smt_yield", "params": SHORT_CPU},
+    {"workload": "cpu.fixed_work", "params": {"duration_s": 0.3, "sample_interval_s": 0.1}},
+    {"workload": "cpu.wakeup", "params": SHORT_CPU, "grid": {"on": ["same_cpu", "other_cpu"]}},
+    {
+        "workload": "cpu.context_switch",
+        "params": SHORT_CPU,
+        "grid": {"between": ["processes", "threads"]},
+    },
+    {
+        "workload": "cpu.syscall",
+        "params": {**SHORT_CPU, "threads": 1},
+        "grid": {"call": ["getppid", "read"]},
+    },
+    {"workload": "cpu.page_fault", "params": SHORT_CPU, "grid": {"pages": ["4k", "huge"]}},
+    {"workload": "cpu.process_start", "params": SHORT_CPU, "grid": {"how": ["fork"]}},
+]
 SHORT_DISK = {"duration_s": 0.4, "warmup_s": 0.05, "sample_interval_s": 0.1, "file_bytes": 64 << 20}
 DISK_CASES = [
     {
@@ -134,6 +161,7 @@ SUITE = Suite.model_validate_json(
                     "grid": {"dtype": ["int8"]},
                 },
                 *MEMORY_CASES,
+                *MAPS_CASES,
                 *DISK_CASES,
                 *NET_CASES,
                 *GPU_CASES,
@@ -152,6 +180,7 @@ def few_of(suite: Suite) -> Suite:
     kept = {
         *("cpu.fma", "cpu.clock", "disk.seq_read", "net.udp_stream", "gpu.copy"),
         *("mem.read", "mem.pointer_chase", "mem.loaded_latency", "mem.write"),
+        *("cpu.roofline", "cpu.core_to_core", "cpu.wakeup"),
     }
     cases = [
         case.model_copy(update={"grid": {name: values[-1:] for name, values in case.grid.items()}})

@@ -19,6 +19,7 @@ LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
 CARD = {"A": "nvml_clock_hertz", "B": "power_watts", "C": "temperature_celsius"}
 TAGGED = (
     *("dtype", "isa", "threads", "chains"),  # of the CPU, and of several subsystems
+    *("by", "on", "between", "call", "how", "kernel"),  # of what the kernel and siblings do
     *("stride_bytes", "pages", "pattern", "load", "operation", "index"),  # of memory
     *("cache_mode", "engine"),  # of disks
     *("target", "direction", "ip_version", "congestion", "wait"),  # of the network

@@ -12,6 +12,7 @@ from tests.stack.boards.disk import DiskBoard
 from tests.stack.boards.fleet import FleetBoard
 from tests.stack.boards.gpu import GpuBoard
 from tests.stack.boards.live import LiveBoard
+from tests.stack.boards.maps import WORKLOADS, MapsBoard
 from tests.stack.boards.mem import MemBoard
 from tests.stack.boards.net import NetBoard
 from tests.stack.boards.overview import OverviewBoard
@@ -24,6 +25,7 @@ BOARDS: Mapping[str, type[Board]] = {
     "disk": DiskBoard,
     "net": NetBoard,
     "gpu": GpuBoard,
+    "maps": MapsBoard,
     "live": LiveBoard,
 }
 
@@ -65,6 +67,7 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
         "disk": {case.workload for case in done if case.workload.startswith("disk.")},
         "net": {case.workload for case in done if case.workload.startswith("net.")},
         "gpu": {case.workload for case in done if case.workload.startswith("gpu.")},
+        "maps": {case.workload for case in done if case.workload in WORKLOADS},
         "live": {
             case.workload for case in document.cases if any(trial.samples for trial in case.trials)
         },
@@ -91,6 +94,7 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
             }
             for (board, row), metric in rows.items()
         },
+        ("hostbench-maps", "job"): {document.job.id},
         ("hostbench-live", "job"): {document.job.id},
         ("hostbench-live", "newest"): {document.job.id},
     }

@@ -19,8 +19,9 @@ class FleetBoard(Board):
         answers: dict[str, Callable[[], Row]] = {
             "A": self._worst,
             "B": lambda: self.most_taken(self.sound),
-            "C": lambda: self._count("unusable", Verdict.INVALID, Verdict.FAILED),
-            "D": lambda: self._count("disturbed", Verdict.DISTURBED),
+            "C": lambda: self._count("corrupt", Verdict.CORRUPT),
+            "D": lambda: self._count("unusable", Verdict.INVALID, Verdict.FAILED),
+            "E": lambda: self._count("disturbed", Verdict.DISTURBED),
         }
         found = answers[ref]()
         return [{"host": self.host, **found}] if found else []
