@@ -322,7 +322,7 @@ static const struct param params[] = {
      .initial = "pipe",
      .choices = by_words,
      .roles = ROLE_AXIS | ROLE_TAG,
-     .title = "means",
+     .title = "mechanism",
      .help = "pipe: four bytes written to a pipe and read from it; futex: a word in shared memory "
              "on which the other side sleeps."},
     {.name = NULL},

@@ -213,7 +213,7 @@ static const struct param params[] = {
      .initial = "futex",
      .choices = by_words,
      .roles = ROLE_AXIS | ROLE_TAG,
-     .title = "means",
+     .title = "mechanism",
      .help = "What it sleeps on: a futex, as locks of threads do, or a read of an eventfd, as "
              "event loops do."},
     {.name = "on",
