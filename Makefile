@@ -280,6 +280,12 @@ chaos: venv programs-release ## break a stack at random for 20 minutes: CHAOS_S=
 fuzz-api: venv programs-release ## send broken bodies to an orchestrator for 10 minutes: API_FUZZ_S=600
 	@HOSTBENCH_API_FUZZ_S=$(API_FUZZ_S) .venv/bin/pytest -s tests/faults/test_fuzzed_bodies.py
 
+# Words that hide who acts: not in the pages for readers, and not in the names of what the code defines.
+UNPLAIN       := told|said|asked|whoever|nobody|of which|that which|lest|met
+UNPLAIN_NAMES := \b(def|class|struct|enum) +(\w+_)?([Tt]old|[Aa]sked|[Ww]hoever|[Nn]obody|[Ss]ettled|[Ii]nsist)
+PAGES         := $(wildcard *.md docs/*.md services/*/*.md services/*/*/*.md)
+PAGES         := $(filter-out CHANGELOG.md,$(PAGES))
+
 lint: venv programs-release programs-clang programs-aarch64 ## check formats, types, layers and warnings
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
@@ -290,6 +296,9 @@ lint: venv programs-release programs-clang programs-aarch64 ## check formats, ty
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml, \
 	    $(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	@if grep -nwE '$(UNPLAIN)' $(PAGES) || \
+	    grep -nE '$(UNPLAIN_NAMES)' $$(git ls-files '*.py' '*.[ch]' | grep -v tests/); then \
+	    echo "Not in plain words: name who acts, then the verb."; exit 1; fi
 	@echo "clang-format and shellcheck"
 	@.venv/bin/clang-format --dry-run --Werror $(C_FILES)
 	@shellcheck --external-sources $(SHELL_FILES)

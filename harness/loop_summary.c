@@ -95,9 +95,9 @@ static double latency_s(const struct run *run, const struct histogram *histogram
 {
     if (!has_latency(run, histogram, which))
         return NAN;
-    double told_s = seen_latency_s(histogram, which);
+    double shown_s = seen_latency_s(histogram, which);
     bool is_coarse = run->clock.resolution_s > MONOTONIC_COARSE_S;
-    return is_coarse && which != LATENCY_MEAN && told_s < run->clock.resolution_s ? NAN : told_s;
+    return is_coarse && which != LATENCY_MEAN && shown_s < run->clock.resolution_s ? NAN : shown_s;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

@@ -85,7 +85,7 @@ def ab(
 ) -> None:
     """Say whether a setting matters: two settings, measured in turn on this host.
 
-    Blocks of A B B A or B A A B until it is decided, at most 24; better and worse are said of B.
+    Blocks of A B B A or B A A B until it is decided, at most 24; better and worse refer to B.
     A side is a parameter, a variable of the environment or a command, or several of these.
     """
     from hostbench.base.interrupt import Interrupt

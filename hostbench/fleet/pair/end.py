@@ -79,9 +79,9 @@ class End:
                         self.place, self.secret, self.pair.name, self.other, interrupt, self.wait_s
                     )
                 )
-                with _told(meeting):
+                with _errors_sent(meeting):
                     lock = stack.enter_context(self._held(interrupt))
-            with _told(meeting):
+            with _errors_sent(meeting):
                 yield meeting, lock
 
     @contextlib.contextmanager
@@ -92,8 +92,8 @@ class End:
 
 
 @contextlib.contextmanager
-def _told(meeting: Meeting) -> Iterator[None]:
-    """Tell the other end of an error."""
+def _errors_sent(meeting: Meeting) -> Iterator[None]:
+    """Send an error to the other end, too."""
     try:
         yield
     except HostbenchError as error:

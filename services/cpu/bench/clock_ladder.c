@@ -241,8 +241,8 @@ static int visit(struct thread *thread, struct ladder *ladder, struct rung *rung
     climber->reading_count = 0;
     for (unsigned i = 1; i < rung->threads; i++)
         crew_call(thread->run, i);
-    double settled_s = now_s() + SETTLE_S;
-    while (!failure && now_s() < settled_s && !run_stopping(thread->run))
+    double ready_s = now_s() + SETTLE_S;
+    while (!failure && now_s() < ready_s && !run_stopping(thread->run))
         failure = pass(thread, climber);
     if (!failure)
         failure = read_often(thread, ladder, rung->threads);
@@ -323,7 +323,7 @@ static const struct rung *last_rung(const struct ladder *ladder)
 }
 
 /* The rung of most threads that has a clock; the last one if none has. */
-static const struct rung *highest_told(const struct ladder *ladder)
+static const struct rung *highest_with_clock(const struct ladder *ladder)
 {
     for (unsigned i = ladder->rung_count; i > 0; i--)
         if (!isnan(ladder->rungs[i - 1].clock_hertz))
@@ -373,13 +373,13 @@ static void finish(struct thread *thread)
         lowest = fmin(lowest, rung->clock_hertz);
         measured++;
     }
-    const struct rung *told = highest_told(ladder);
-    if (told != last_rung(ladder))
+    const struct rung *highest = highest_with_clock(ladder);
+    if (highest != last_rung(ladder))
         run_warning(run, "top_rung_missing",
                     "the clock with all %u threads at work is unknown: %s; clock_hertz is that of "
                     "%u",
-                    run_threads(run), UNCONFIRMED, told->threads);
-    run_bulk_rate(run, told->clock_hertz);
+                    run_threads(run), UNCONFIRMED, highest->threads);
+    run_bulk_rate(run, highest->clock_hertz);
     add_clock(run, "clock_hertz_alone", ladder->rungs[0].clock_hertz);
     add_clock(run, "clock_hertz_lowest", lowest);
     run_metric(run, "rungs_measured", measured);

@@ -39,9 +39,9 @@ static const char *const prefetches[] = {"best", "none", "pages", NULL};
      .named = true,                                                                                \
      .resolved = "best",                                                                           \
      .resolved_once = true,                                                                        \
-     .help = "What is asked for before it is used; pages: of each array one line in the page "     \
-             "eight further on, once a page, so that its address is translated in time; best: "    \
-             "the fastest here, tried with the streams."}
+     .help = "What the loop prefetches; pages: one line of each array in the page eight ahead, "   \
+             "once a page, so that its address is translated in time; best: the fastest here, "    \
+             "tried with the streams."}
 #define PARAMS_KERNEL                                                                              \
     PARAM_ISA_BEST("the fastest vectors here, tried with the streams."), PARAM_STREAMS,            \
         PARAM_PREFETCH

@@ -289,7 +289,7 @@ const struct workload random_access_workload = {
                    "core can have under way.",
     .rate = {.name = "access_time_s",
              .unit = "s",
-             .description = "Amortised time of one access, none of which waits for another: median "
+             .description = "Amortised time of one access; no access waits for another: median "
                             "over the threads of the median of their clean slices.",
              .combine = COMBINE_MEDIAN,
              .time = true},
