@@ -65,8 +65,9 @@ def test_each_rung_has_one_cpu_more_and_a_clock() -> None:
 def test_the_clock_is_that_of_the_chain() -> None:
     """Within what the clock of a host in use may change by from one trial to the next."""
     alone = ladder("--threads=1", rungs=1)["metrics"]["clock_hertz"]
-    chain = last(call("clock", "--threads=1", duration_s=0.3))
-    best = chain["metrics"]["clock_hertz_best"]
+    # Other work may keep a chain from two readings that agree, too.
+    chains = (last(call("clock", "--threads=1", duration_s=0.3)) for _ in range(8))
+    best = next(filter(None, (chain["metrics"]["clock_hertz_best"] for chain in chains)))
     assert 0.7 * best < alone < 1.4 * best
 
 
