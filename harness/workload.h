@@ -362,8 +362,8 @@ double run_loop_elapsed_s(const struct run *run);
  * of the rate (operations, where the figure is a time), and its rate by the clock that counts, which
  * may be another host's or a device's; NaN: none. */
 void run_bulk_done(struct thread *thread, uint64_t work, double rate);
-/* … or why this thread has no rate, the first one's being the reason of the primary figure, too. The
- * text must last. */
+/* The same for a thread without a rate, and why it has none. The first thread's reason is also that
+ * of the primary figure. The text must outlive the run. */
 void run_bulk_none(struct thread *thread, uint64_t work, const char *why);
 /* In finish(): the primary figure, a rate or a time. NaN: too little was done to tell. */
 void run_bulk_rate(struct run *run, double rate);

@@ -1,5 +1,5 @@
-/* A crew: the threads of a run, of which only those work that one of them calls, step by step. The
- * others sleep. It is what run_shared() is of such a workload, whose own state hangs on it. */
+/* A crew: one thread of a run leads. Step by step it calls others, which work until it dismisses
+ * them; all others sleep. The crew takes run_shared() and holds the workload's own state. */
 #ifndef CPU_BENCH_CREW_H
 #define CPU_BENCH_CREW_H
 
