@@ -15,13 +15,15 @@ SUBSYSTEMS := $(patsubst services/%/subsystem.py,%,$(wildcard services/*/subsyst
 # ---- the benchmark programs ----
 # One tree a variant: build/release/cpu-bench, build/asan/cpu-bench and so on.
 
-VARIANTS        := release clang asan tsan aarch64 flips
+VARIANTS        := release clang asan tsan aarch64 flips unchecked
 CC_clang        := clang
 CC_aarch64      := aarch64-linux-gnu-gcc
 FLAGS_asan      := -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_tsan      := -fsanitize=thread
 # A CPU that computes wrong, to test what finds it: services/cpu/bench/flip.h.
 FLAGS_flips     := -DHOSTBENCH_FLIPS
+# Beside the release build it shows what comparing the results costs: harness/checked.h.
+FLAGS_unchecked := -DHOSTBENCH_UNCHECKED
 # Static: qemu-aarch64 then needs no path to an aarch64 C library.
 LDFLAGS_aarch64 := -static
 FLAGS_aarch64   := -DSTATIC_PROGRAM

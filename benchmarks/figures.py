@@ -94,8 +94,9 @@ def spread(values: list[float]) -> dict[str, float]:
 
 
 def host(subsystem: str) -> dict[str, object]:
-    """Return a description of this host and of the program that gave the figures."""
-    binary = program(subsystem)
+    """Return a description of this host and of the program that gave the figures; of several, for
+    `stack`, of cpu-bench."""
+    binary = program("cpu" if subsystem == "stack" else subsystem)
     version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.strip()
     family, model = (_of_cpu(name) for name in ("cpu family", "model"))
     return {
@@ -143,8 +144,7 @@ def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) 
     """
     path = file_of(name, of or maker())
     path.parent.mkdir(exist_ok=True, parents=True)
-    subsystem = name.partition("/")[0]
-    shared = {"date": _today(), **host("cpu" if subsystem == "stack" else subsystem), **facts}
+    shared = {"date": _today(), **host(name.partition("/")[0]), **facts}
     columns = list(dict.fromkeys(column for entry in entries for column in entry.columns))
     with path.open("w", newline="") as file:
         said = {key: value for key, value in shared.items() if value is not None}

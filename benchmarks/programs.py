@@ -1,4 +1,4 @@
-"""Run the benchmark programs of build/release/ for the scripts of this directory."""
+"""Run the benchmark programs of build/ for the scripts of this directory."""
 
 import json
 import shlex
@@ -17,20 +17,26 @@ class Unsupported(SystemExit):
     """This CPU or this system cannot run the trial."""
 
 
-def program(subsystem: str) -> Path:
-    """Return the path of `cpu-bench`, `mem-bench` and so on."""
-    return ROOT / "build" / "release" / f"{subsystem}-bench"
+def program(subsystem: str, build: str = "release") -> Path:
+    """Return the path of `cpu-bench`, `mem-bench` and so on in one of the Makefile's builds."""
+    return ROOT / "build" / build / f"{subsystem}-bench"
 
 
-def trial(subsystem: str, command: str, *descriptors: int, prefix: Sequence[str] = ()) -> Events:
+def trial(
+    subsystem: str,
+    command: str,
+    *descriptors: int,
+    prefix: Sequence[str] = (),
+    build: str = "release",
+) -> Events:
     """Run one trial, such as "fma --dtype fp32". Return its start and end events and the codes of
     its warnings: {"start": …, "end": …, "warnings": […]}.
 
     The program inherits `descriptors`; `prefix` comes before it in the command.
     """
-    binary = program(subsystem)
+    binary = program(subsystem, build)
     if not binary.exists():
-        raise SystemExit(f"{binary} is not there: make programs builds it")
+        raise SystemExit(f"{binary} is not there: make programs-{build} builds it")
     arguments = [*prefix, str(binary), *shlex.split(command)]
     run = subprocess.run(arguments, capture_output=True, text=True, pass_fds=descriptors)
     if run.returncode:

@@ -31,6 +31,7 @@ GIGABITS = Unit("Gbit/s", 8e-9, 2)
 OPERATIONS = Unit("operation/s", 1, 0)
 NANOSECONDS = Unit("ns", 1e9, 2)
 MICROSECONDS = Unit("µs", 1e6, 2)
+COMPARED = Unit("compared", 1, 1)
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,12 @@ def of_stream(entry: Entry, names: Collection[str]) -> str:
     streams = entry.facts["streams"]
     many = "s" * (streams != "1")
     return f"{entry.facts['way']}, {by_parameters(entry, names)}, {streams} stream{many}"
+
+
+def of_check(entry: Entry, names: Collection[str]) -> str:
+    """Name a figure of a kernel whose results are compared."""
+    named = by_parameters(entry, set(names) - {"--file-bytes"})
+    return f"{entry.facts['kind']}: {named}, {entry.facts['figure']}"
 
 
 def of_round_trip(entry: Entry, names: Collection[str]) -> str:
@@ -339,6 +346,18 @@ TABLES: tuple[Benchmark, ...] = (
         case=of_round_trip,
     ),
     Benchmark(name="net/loss_is_exact", command="benchmarks.net.loss_is_exact", minutes=3),
+    Pairs(
+        name="stack/verification",
+        command="benchmarks.verification",
+        minutes=4,
+        other="not compared",
+        unit=COMPARED,
+        ratios=(
+            Ratio("figure"),
+            Ratio("time of the trial", "ours_wall_s", "theirs_wall_s"),
+        ),
+        case=of_check,
+    ),
     Benchmark(name="trust/jobs", command="benchmarks.trust.experiment", minutes=100),
     Benchmark(name="trust/quick", command="benchmarks.trust.quick", minutes=220),
 )

@@ -245,6 +245,8 @@ def exposure_sentence(one: "Exposure", cpus: int) -> str:
     where = f" on {plural(reached, 'CPU')}" if reached else ""
     if 0 < reached < cpus:
         where += f" of {cpus}"
+    if one.checks_of_gpu:
+        where = f" on {plural(len(one.checks_of_gpu), 'GPU')}"
     checked = f"{one.checks:.3g} {one.unit}s{where}"
     if one.rate_most is None:
         in_trials = f"{plural(one.errors, 'wrong trial')} of {one.trials}"
@@ -257,7 +259,8 @@ def exposure_sentence(one: "Exposure", cpus: int) -> str:
 
 def finding_lines(finding: "Finding") -> list[str]:
     """Return what was wrong, how often again, and how to run it again."""
-    lines = [f"  {finding.workload}, seed {finding.seed}: {finding.message}"]
+    where = "" if finding.gpu is None else f", GPU {finding.gpu}"
+    lines = [f"  {finding.workload}{where}, seed {finding.seed}: {finding.message}"]
     wrong = finding.wrong
     if wrong is not None:
         bits = ", ".join(map(str, wrong.bits))

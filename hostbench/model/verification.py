@@ -6,6 +6,7 @@ from pydantic import Field
 
 from hostbench.model.body import BodyModel
 from hostbench.model.events import Count, ParamValue, Seconds, WrongValue
+from hostbench.model.host import Gpu
 
 # Without an error in N independent checks, the rate of errors is at most 3/N with 95 % confidence
 # (Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983).
@@ -21,6 +22,7 @@ class Exposure(BodyModel):
       are the bytes of the last pass. Those of a trial that found an error are unknown and do not
       count.
     - `checks_of_cpu`: the part of each CPU. Empty: the subsystem is no part of the CPUs.
+    - `checks_of_gpu`: the part of each GPU, by its index.
     - `errors`: trials that found an error.
     """
 
@@ -29,6 +31,7 @@ class Exposure(BodyModel):
     trials: Count = 0
     checks: Count = 0
     checks_of_cpu: dict[str, int] = Field(default_factory=dict)
+    checks_of_gpu: dict[str, int] = Field(default_factory=dict)
     errors: Count = 0
 
     @property
@@ -64,10 +67,18 @@ class Finding(BodyModel):
     command: str
     retests: tuple[Retest, ...] = ()
 
+    @property
+    def gpu(self) -> ParamValue | None:
+        """The index of the GPU that computed wrong, as the trial was called with it; None: it was
+        no GPU."""
+        return self.params.get("device")
+
 
 class Verification(BodyModel):
     """A verification, with the earlier parts that it resumes.
 
+    - `gpus`: those of the host that were to be verified, in any part. A CPU that OpenCL offers is
+      none.
     - `seeds`: every seed that was used.
     - `not_run`: workloads that could not run here, with the reason.
     - `failed`: workloads that failed without a wrong result, with the reason.
@@ -85,6 +96,7 @@ class Verification(BodyModel):
     machine: str | None
     cpu: str | None
     cpus: tuple[Count, ...]
+    gpus: tuple[Gpu, ...] = ()
     began_unix_s: float
     elapsed_s: Seconds = 0.0
     parts: Annotated[int, Field(ge=1)] = 1

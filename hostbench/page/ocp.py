@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 from hostbench import __version__
 from hostbench.base.exitcode import ExitCode
+from hostbench.model.events import ParamValue
+from hostbench.model.host import Gpu
 from hostbench.model.verification import CONFIDENCE, Exposure, Finding, Verification
 
 # The step of what the kernel and the sensors say of the whole host.
@@ -91,6 +93,10 @@ def _cpu_id(cpu: int | str) -> str:
     return f"cpu{cpu}"
 
 
+def _gpu_id(index: ParamValue) -> str:
+    return f"gpu{index}"
+
+
 def _device(found: Verification) -> Json:
     # Some may have gone since, others have come.
     numbers = {*found.cpus, *(int(cpu) for one in found.exposures for cpu in one.checks_of_cpu)}
@@ -100,7 +106,14 @@ def _device(found: Verification) -> Json:
         for cpu in sorted(numbers)
     ]
     device = {"dutInfoId": found.machine or found.hostname, "name": found.hostname}
-    return {**device, "hardwareInfos": cpus}
+    return {**device, "hardwareInfos": [*cpus, *map(_gpu, found.gpus)]}
+
+
+def _gpu(gpu: Gpu) -> Json:
+    location = None if gpu.pci is None else f"PCI {gpu.pci}"
+    known = {"location": location, "manufacturer": gpu.vendor}
+    named = {"hardwareInfoId": _gpu_id(gpu.index), "name": gpu.name}
+    return {**named, **{name: word for name, word in known.items() if word is not None}}
 
 
 def _measurement(name: str, value: float, unit: str, **more: object) -> tuple[str, Json]:
@@ -109,6 +122,8 @@ def _measurement(name: str, value: float, unit: str, **more: object) -> tuple[st
 
 def _finding(finding: Finding) -> Iterator[tuple[str, Json]]:
     where: Json = {}
+    if finding.gpu is not None:
+        where["hardwareInfoId"] = _gpu_id(finding.gpu)
     if finding.wrong is not None:
         # The CPU that found a wrong byte of memory is not the part that is faulty.
         if _subsystem(finding.workload) == "cpu":
@@ -142,6 +157,8 @@ def _exposure(one: Exposure) -> Iterator[tuple[str, Json]]:
     yield _measurement("checked", one.checks, one.unit)
     for cpu, checks in one.checks_of_cpu.items():
         yield _measurement("checked", checks, one.unit, hardwareInfoId=_cpu_id(cpu))
+    for index, checks in one.checks_of_gpu.items():
+        yield _measurement("checked", checks, one.unit, hardwareInfoId=_gpu_id(index))
     if one.rate_most is not None:
         unit = f"errors/{one.unit}"
         yield _measurement(

@@ -22,14 +22,14 @@ from hostbench.host.hardware_errors import error_counts, hottest_celsius
 from hostbench.host.inventory import inventory
 from hostbench.host.lock import host_lock
 from hostbench.model.events import EndEvent, ParamValue, SkipEvent, StartEvent, WrongValue
-from hostbench.model.host import HostInventory
+from hostbench.model.host import Gpu, HostInventory
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import PlannedCase
 from hostbench.model.suite import GridAxis, Suite, SuiteCase
 from hostbench.model.table import Table
 from hostbench.model.trial import Trial, TrialFailed
 from hostbench.model.verification import Exposure, Finding, Retest, Verification
-from hostbench.plan.grid import make_plan
+from hostbench.plan.grid import DEVICE, make_plan
 from hostbench.plan.workloads import AD_HOC, find_workload, split_workload
 from hostbench.programs.program import Program, load_programs
 from hostbench.results.ids import new_job_id
@@ -143,9 +143,12 @@ def run_verification(
 
 def _is_here(name: str, host: HostInventory) -> bool:
     """Whether the host has what the subsystem is about: a GPU that is no CPU."""
-    if not find_subsystem(name).has_devices:
-        return True
-    return host.gpus is not None and any(one.type != "cpu" for one in host.gpus.devices)
+    return not find_subsystem(name).has_devices or bool(_gpus(host))
+
+
+def _gpus(host: HostInventory) -> tuple[Gpu, ...]:
+    devices = () if host.gpus is None else host.gpus.devices
+    return tuple(one for one in devices if one.type != "cpu")
 
 
 def _begun(host: HostInventory) -> Verification:
@@ -155,6 +158,7 @@ def _begun(host: HostInventory) -> Verification:
         machine=host.machine,
         cpu=host.cpu.model_name,
         cpus=tuple(sorted(host.allowed_cpus)),
+        gpus=_gpus(host),
         began_unix_s=time.time(),
     )
 
@@ -167,7 +171,8 @@ def _resumable(earlier: Verification, host: HostInventory) -> Verification:
             f"verification {earlier.id} is of {earlier.hostname}, another machine; "
             "leave out --resume to begin a new one"
         )
-    return earlier.model_copy(update={"cpus": now.cpus})
+    gpus = {one.index: one for one in (*earlier.gpus, *now.gpus)}
+    return earlier.model_copy(update={"cpus": now.cpus, "gpus": tuple(gpus.values())})
 
 
 def suite_of_kernels(
@@ -190,6 +195,8 @@ def suite_of_kernels(
             if full == PATTERNS:
                 params["size_share"] = memory_share
             grid: dict[str, GridAxis] = {one: "all" for one in KERNEL_PARAMS if one in choices}
+            if workload.param(DEVICE) is not None:
+                grid[DEVICE] = "all"
             cases.append(SuiteCase(workload=full, params=params, grid=grid))
     return Suite(name=AD_HOC, cases=tuple(cases)), not_run
 
@@ -396,14 +403,14 @@ class _Verification:
             checks[str(thread.cpu)] += compared
         before = self._exposure(turn.subsystem, unit)
         of_cpu: Mapping[str, int] = checks if turn.cpus else {}
+        device, total = turn.case.params.get(DEVICE), sum(checks.values())
+        of_gpu = {} if device is None else {str(device): total}
         self._exposures[turn.subsystem, unit] = before.model_copy(
             update={
                 "trials": before.trials + 1,
-                "checks": before.checks + sum(checks.values()),
-                "checks_of_cpu": {
-                    cpu: before.checks_of_cpu.get(cpu, 0) + of_cpu.get(cpu, 0)
-                    for cpu in sorted({*before.checks_of_cpu, *of_cpu}, key=int)
-                },
+                "checks": before.checks + total,
+                "checks_of_cpu": _added(before.checks_of_cpu, of_cpu),
+                "checks_of_gpu": _added(before.checks_of_gpu, of_gpu),
             }
         )
         if turn.subsystem == "cpu" and (clock := end.metrics.get("clock_hertz")) is not None:
@@ -496,6 +503,16 @@ class _Verification:
         )
 
 
+def _added(before: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of two counts by number, in the order of the numbers."""
+    numbers = sorted({*before, *more}, key=int)
+    return {one: before.get(one, 0) + more.get(one, 0) for one in numbers}
+
+
 def _same_place(one: Finding, other: Finding) -> bool:
-    cpus = [None if found.wrong is None else found.wrong.cpu for found in (one, other)]
-    return one.workload == other.workload and cpus[0] == cpus[1]
+    return _place(one) == _place(other)
+
+
+def _place(finding: Finding) -> tuple[str, int | None, ParamValue | None]:
+    cpu = None if finding.wrong is None else finding.wrong.cpu
+    return finding.workload, cpu, finding.gpu

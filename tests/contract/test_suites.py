@@ -72,7 +72,7 @@ def test_a_suite_fits(name: str, devices: tuple[Gpu, ...]) -> None:
         assert plan.suite.scale == scale
 
 
-@pytest.mark.parametrize("name", ["quick", "full"])
+@pytest.mark.parametrize("name", ["quick", "full", "burn-in"])
 def test_without_a_gpu_each_entry_is_a_case_and_takes_no_time(name: str) -> None:
     suite = gpu_part(name)
     plan = planned(suite, ())
@@ -104,7 +104,13 @@ def test_quick_takes_two_minutes_for_each_gpu() -> None:
         assert plan.estimate().high_s < QUICK_S_A_GPU * len(cards)
 
 
-@pytest.mark.parametrize(("scale", "hours"), [("minutes", 1 / 6), ("hours", 8.0), ("days", 72.0)])
-def test_burn_in_takes_the_time_of_its_scale(scale: str, hours: float) -> None:
-    plan = planned(load_known_suite(built_in_suites()["burn-in"]).scaled(scale), ())
-    assert plan.estimate().low_s == pytest.approx(hours * 3600, rel=0.1)
+@pytest.mark.parametrize(
+    ("scale", "hours", "of_a_gpu"),
+    [("minutes", 1 / 6, 1 / 12), ("hours", 8.0, 3.3), ("days", 72.0, 29.0)],
+)
+def test_burn_in_takes_the_time_of_its_scale(scale: str, hours: float, of_a_gpu: float) -> None:
+    suite = load_known_suite(built_in_suites()["burn-in"]).scaled(scale)
+    alone_s = planned(suite, ()).estimate().low_s
+    assert alone_s == pytest.approx(hours * 3600, rel=0.1)
+    of_both_s = planned(suite, CARDS).estimate().low_s - alone_s
+    assert of_both_s == pytest.approx(len(CARDS) * of_a_gpu * 3600, rel=0.1)

@@ -168,14 +168,32 @@ def test_a_sound_host_has_an_exposure_and_is_resumed(tmp_path: Path) -> None:
     assert exposures(after)["mem"] == exposures(before)["mem"]
 
 
-def test_a_gpu_is_verified_too(tmp_path: Path) -> None:
-    """One that a library emulates: no host of the tests has one."""
-    command = Command(tmp_path, PROGRAMS, **cuda_stub.environment())
-    ended = command.run("verify", "--subsystem=gpu", "--for=1s", "--json")
+def test_every_gpu_is_verified_too(tmp_path: Path) -> None:
+    """Two that a library emulates: no host of the tests has one."""
+    command = Command(tmp_path, PROGRAMS, **cuda_stub.environment(cards=2))
+    lines = tmp_path / "verify.jsonl"
+    ended = command.run("verify", "--subsystem=gpu", "--for=2s", "--json", f"--ocp={lines}")
     assert ended.code == ExitCode.OK, ended.errors
     (exposure,) = ended.document["exposures"]
-    assert exposure["subsystem"] == "gpu" and exposure["checks"] > 0
-    assert exposure["checks_of_cpu"] == {}
+    assert exposure["subsystem"] == "gpu" and exposure["checks_of_cpu"] == {}
+    of_gpu = exposure["checks_of_gpu"]
+    assert sorted(of_gpu) == ["0", "1"] and all(of_gpu.values())
+    assert exposure["checks"] == sum(of_gpu.values())
+    start = json.loads(lines.read_text().splitlines()[1])["testRunArtifact"]["testRunStart"]
+    hardware = {one["hardwareInfoId"]: one["name"] for one in start["dutInfo"]["hardwareInfos"]}
+    cards = {f"gpu{one['index']}": one["name"] for one in ended.document["gpus"]}
+    assert len(cards) == 2 and cards.items() <= hardware.items()
+
+
+def test_a_gpu_that_computes_wrong_is_named(tmp_path: Path) -> None:
+    environment = cuda_stub.environment(cards=2, wrong="fma_fp64:1:4")
+    ended = Command(tmp_path, PROGRAMS, **environment).run(
+        "verify", "--subsystem=gpu", "--for=0.5s", "--seed=7"
+    )
+    assert ended.code == ExitCode.CORRUPT, ended.errors
+    finding, again, command, *_ = ended.output.splitlines()[1:]
+    assert "gpu.fma, GPU 0, seed 7: " in finding
+    assert "wrong in 3 of 3 trials" in again and "--device=0" in command
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -10,6 +10,7 @@ from referencing import Registry, Resource
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.model.events import WrongValue
+from hostbench.model.host import Gpu
 from hostbench.model.verification import Exposure, Finding, Retest, Verification
 from hostbench.page.ocp import ocp_lines
 
@@ -127,6 +128,48 @@ def test_a_wrong_byte_of_memory_is_no_fault_of_the_cpu_that_found_it() -> None:
     assert diagnosis["subcomponent"]["name"] == "address 0x7f0000001000"
     ((_, extension),) = artifacts(lines, "extension")
     assert extension["content"]["wrong"]["cpu"] == 1
+
+
+def test_a_gpu_is_hardware_with_what_was_checked_on_it() -> None:
+    cards = (
+        Gpu(index=0, backend="cuda", name="A card", pci="0000:3b:00.0", vendor="A maker"),
+        Gpu(index=1, backend="opencl", name="Another card"),
+    )
+    on_gpus = Exposure(
+        subsystem="gpu",
+        unit="operation",
+        trials=4,
+        checks=5 * 10**9,
+        checks_of_gpu={"0": 3 * 10**9, "1": 2 * 10**9},
+        errors=1,
+    )
+    update = {"workload": "gpu.tensor", "params": {"device": "1"}, "cpus": "", "wrong": None}
+    finding = FINDING.model_copy(update=update)
+    exposures = (*VERIFICATION.exposures, on_gpus)
+    lines = lines_of(
+        VERIFICATION.model_copy(
+            update={"gpus": cards, "exposures": exposures, "findings": (finding,)}
+        ),
+        ExitCode.CORRUPT,
+    )
+    ((_, start),) = artifacts(lines, "testRunStart")
+    assert start["dutInfo"]["hardwareInfos"][2:] == [
+        {
+            "hardwareInfoId": "gpu0",
+            "name": "A card",
+            "location": "PCI 0000:3b:00.0",
+            "manufacturer": "A maker",
+        },
+        {"hardwareInfoId": "gpu1", "name": "Another card"},
+    ]
+    ((step, diagnosis),) = artifacts(lines, "diagnosis")
+    assert (step, diagnosis["hardwareInfoId"]) == ("gpu", "gpu1")
+    checked = {
+        one["hardwareInfoId"]: one["value"]
+        for step, one in artifacts(lines, "measurement")
+        if step == "gpu" and "hardwareInfoId" in one
+    }
+    assert checked == {"gpu0": 3 * 10**9, "gpu1": 2 * 10**9}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 #include "vector_kernel.h"
 
+#include "checked.h"
 #include "cpu_features.h"
 #include "flip.h"
 #include "lanes.h"
@@ -379,6 +380,8 @@ int kernel_begin(struct thread *thread, const struct kernel *kernel)
     }
     thread->state = state;
     state_init(state, kernel, 0);
+    if (!RESULTS_ARE_CHECKED) /* what the loops go on from */
+        fill_accumulators(state, state->accumulators, 0);
     return EXIT_OK;
 }
 
@@ -402,6 +405,10 @@ int kernel_setup(struct thread *thread)
 int kernel_step(struct thread *thread, uint64_t batch)
 {
     struct kernel_state *state = thread->state;
+    if (!RESULTS_ARE_CHECKED) {
+        state->kernel->loop(batch, state->accumulators, state->constants);
+        return EXIT_OK;
+    }
     int failure = EXIT_OK;
     for (uint64_t left = batch; left > 0 && !failure;) {
         uint64_t iterations = left < state->pass_max ? left : state->pass_max;

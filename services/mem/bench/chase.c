@@ -1,5 +1,6 @@
 #include "chase.h"
 
+#include "checked.h"
 #include "order.h"
 
 enum { PIECE = 1024 };
@@ -143,7 +144,7 @@ static bool are_at_their_nodes(const struct chase *chase)
 int chase_verify(const struct thread *thread, const struct chase *chase, uint64_t units)
 {
     int failure = run_check_units(thread, chase->hops / CHASE_UNROLLED, units);
-    if (failure)
+    if (failure || !RESULTS_ARE_CHECKED)
         return failure;
     if (are_at_their_nodes(chase) && is_cycle(chase))
         return EXIT_OK;

@@ -1,6 +1,7 @@
 /* The check of what a walk has left: every byte of the arrays, or the sum of what was read. */
 #include "walk.h"
 
+#include "checked.h"
 #include "walk_contents.h"
 
 #include <string.h>
@@ -207,7 +208,7 @@ static bool is_right(struct walk *walk)
 int walk_verify(const struct thread *thread, struct walk *walk, uint64_t units)
 {
     int failure = run_check_units(thread, walk_units_done(walk), units);
-    if (failure)
+    if (failure || !RESULTS_ARE_CHECKED)
         return failure;
     if (is_right(walk))
         return EXIT_OK;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "rr.h"
 
+#include "checked.h"
 #include "endpoint.h"
 #include "monotonic.h"
 #include "stall.h"
@@ -294,7 +295,7 @@ static void mark(struct trips *trips, uint8_t *block)
 /* Outside the time of a round trip, for it may take as long as one. */
 static int check(struct trips *trips, const uint8_t *request)
 {
-    if (memcmp(request, trips->answered, trips->bytes))
+    if (RESULTS_ARE_CHECKED && memcmp(request, trips->answered, trips->bytes))
         return failed(trips, EBADMSG, "an answer of %zu bytes is not what was requested",
                       trips->bytes);
     return 0;
