@@ -417,6 +417,8 @@ def render(table: Table) -> str:
         for title, (facts, entries) in known.items()
     }
     head = table.head()
+    if not known:
+        return "Not measured yet."
     lines = []
     for title, (facts, entries) in known.items():
         lines.append(f"{title}: {machine(facts)}.")
