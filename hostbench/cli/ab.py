@@ -75,8 +75,8 @@ def ab(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Same means: surely within so much. Default: what the subsystem's figures repeat "
-            "to.",
+            help="A change that is certainly below this counts as same. Default: 2 to 10, by the "
+            "subsystem.",
         ),
     ] = None,
     idle_policy: Idle = None,

@@ -60,8 +60,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Same means: surely within so much. Default: what figures of the subsystem are "
-            "measured to, 2 to 10.",
+            help="A change that is certainly below this counts as same. Default: 2 to 10, by the "
+            "subsystem.",
         ),
     ] = None,
     require: Annotated[

@@ -61,8 +61,8 @@ async def compare(
         Query(
             ge=MARGIN_LEAST,
             le=MARGIN_MOST,
-            description="Same means: surely within this share. Default: what figures of the "
-            "subsystem are measured to.",
+            description="A change that is certainly below this share counts as same. Default: 0.02 "
+            "to 0.1, by the subsystem.",
         ),
     ] = None,
 ) -> Response:
