@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from benchmarks.figures import BENCHMARKS, MAKERS, Entry, Facts, load, spread
+from benchmarks.figures import BENCHMARKS, MAKERS, Entry, Facts, load, order_interval, spread
 
 README = BENCHMARKS / "README.md"
 Row = Mapping[str, Sequence[str]]
@@ -209,6 +209,36 @@ class UnderLoad(Benchmark):
         ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class BesideHogs(Benchmark):
+    """Trials of fixed_work beside hogs of a known share and period."""
+
+    def head(self) -> list[str]:
+        """Return the columns of one maker."""
+        return ["share of the hog", "found beyond it, points", "period found", "over the hog's"]
+
+    def rows(self, entries: Sequence[Entry], _names: Collection[str]) -> Row:
+        """Return the cells of one maker, by hog."""
+        return {str(entry.facts["hog"]): self._cells(entry) for entry in entries}
+
+    @staticmethod
+    def _cells(entry: Entry) -> list[str]:
+        excesses, periods = entry.numbers("excess_ratio"), entry.numbers("period_ratio")
+        interval = order_interval(excesses)
+        return [
+            f"{median(entry.numbers('hog_ratio')):.2%}",
+            f"**{median(excesses) * 100:+.2f}** "
+            f"({interval.low * 100:+.2f} – {interval.high * 100:+.2f})",
+            f"{len(periods)} of {len(excesses)}",
+            f"**{median(periods):.4f}** ({min(periods):.4f} – {max(periods):.4f})"
+            if periods
+            else "–",
+        ]
+
+
+Table = Pairs | Shares | UnderLoad | BesideHogs
+
+
 def _group(facts: Facts) -> str:
     words = shlex.split(str(facts["command"]))
     return f"`{words[1]}` {words[words.index('--isa') + 1]}"
@@ -269,6 +299,25 @@ TABLES: tuple[Benchmark, ...] = (
         other="gemm",
         ratios=(Ratio("ratio", theirs="gemm"),),
         unit=GIGA_OPERATIONS,
+    ),
+    Pairs(
+        name="cpu/against_core_to_core_latency",
+        command="benchmarks.cpu.against_core_to_core_latency 11",
+        minutes=2,
+        other="core-to-core-latency",
+        unit=NANOSECONDS,
+    ),
+    Pairs(
+        name="cpu/against_perf_bench",
+        command="benchmarks.cpu.against_perf_bench 11",
+        minutes=2,
+        other="perf bench",
+        unit=NANOSECONDS,
+    ),
+    BesideHogs(
+        name="cpu/fixed_work_of_hogs",
+        command="benchmarks.cpu.fixed_work_of_hogs 11",
+        minutes=3,
     ),
     UnderLoad(name="cpu/under_load", command="benchmarks.cpu.under_load", minutes=1),
     Benchmark(name="cpu/clock_spread", command="benchmarks.cpu.clock_spread", minutes=1),
@@ -377,7 +426,7 @@ def machine(facts: Facts) -> str:
     return ", ".join(str(one) for one in named if one)
 
 
-def render(table: Pairs | Shares | UnderLoad) -> str:
+def render(table: Table) -> str:
     """Return a table in Markdown, with the machine and the columns of each maker."""
     found = {title: load(table.name, one) for one, title in MAKERS.items()}
     known = {title: one for title, one in found.items() if one is not None}
@@ -387,6 +436,8 @@ def render(table: Pairs | Shares | UnderLoad) -> str:
         for title, (facts, entries) in known.items()
     }
     head = table.head()
+    if not known:
+        return "Not measured yet."
     lines = []
     for title, (facts, entries) in known.items():
         lines.append(f"{title}: {machine(facts)}.")
@@ -436,7 +487,7 @@ def written(page: str) -> str:
         name = match[1]
         known = {one.name: one for one in TABLES}
         found = known.get(name)
-        if not isinstance(found, Pairs | Shares | UnderLoad):
+        if not isinstance(found, Table):
             raise SystemExit(f"README.md: {name} is no table; there are {', '.join(known)}")
         return f"<!-- table: {name} -->\n{render(found)}\n<!-- end of {name} -->"
 

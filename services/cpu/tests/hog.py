@@ -1,7 +1,8 @@
 """A process that takes a part of a CPU: `python hog.py CPU COMPUTING_S PERIOD_S`.
 
-It computes for so long in every period, at ordinary priority, until its standard input ends. Then
-it writes, as JSON, when each turn began and the CPU time that it took.
+It computes for so long in every period, at ordinary priority, until its standard input ends; what
+it needs between two turns is part of that. Then it writes, as JSON, when each turn began and the
+CPU time that it had taken by then.
 """
 
 import json
@@ -12,22 +13,22 @@ import time
 
 
 def turns(computing_s: float, period_s: float) -> list[tuple[float, float]]:
-    """The turns taken until the input ends: when each began, and its CPU time. One that is due
-    while another still computes is left out."""
+    """The turns taken until the input ends: when each began, and the CPU time until then. One that
+    is due while another still computes is left out."""
     taken: list[tuple[float, float]] = []
-    due = time.monotonic()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
+    due, allowed_s = time.monotonic(), time.thread_time()
     while True:
         due += period_s
         if due < time.monotonic():
             continue
         if select.select([sys.stdin], [], [], max(0, due - time.monotonic()))[0]:
             return taken
-        began, before_s = time.monotonic(), time.thread_time()
-        while time.thread_time() - before_s < computing_s:
+        taken.append((time.monotonic(), time.thread_time()))
+        allowed_s += computing_s
+        while time.thread_time() < allowed_s:
             pass
-        taken.append((began, time.thread_time() - before_s))
 
 
 if __name__ == "__main__":

@@ -3,35 +3,21 @@
 import json
 import os
 import subprocess
-import sys
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 
+from services.cpu.tests.planted import Planted, beside_a_hog
 from tests.machine_code import ROOT
 
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
-HOG = Path(__file__).with_name("hog.py")
 DURATION_S = 4.0
 ATTEMPTS = 4
 # The machine of the tests may be busy: what others may take beside the hog.
 OTHERS_MOST = 0.05
 # A point, and one for a machine that is busier in one trial than in the other.
 SHARE_TOLERANCE = 0.02
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A trial of fixed_work beside a hog on the same CPU."""
-
-    metrics: dict[str, Any]
-    # By the hog's own records.
-    hog_ratio: float
-    hog_period_s: float
-    # What the thread waited for its CPU beyond that, and what the hypervisor took.
-    others_ratio: float
 
 
 def trial(*options: str) -> dict[str, Any]:
@@ -42,34 +28,13 @@ def trial(*options: str) -> dict[str, Any]:
     return event
 
 
-def beside_a_hog(cpu: int, computing_s: float, period_s: float) -> Planted:
-    command = [sys.executable, str(HOG), str(cpu), str(computing_s), str(period_s)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hog:
-        assert hog.stdin and hog.stdout
-        assert hog.stdout.readline() == "ready\n"
-        end = trial(f"--cpus={cpu}", f"--duration-s={DURATION_S}")
-        hog.stdin.close()
-        turns = json.loads(hog.stdout.read())
-    begun = [moment for moment, _ in turns]
-    hog_s = sum(taken_s for _, taken_s in turns[:-1])
-    hog_ratio = hog_s / (begun[-1] - begun[0])
-    metrics, (thread,) = end["metrics"], end["threads"]
-    ran_s = thread["stop_s"] - thread["start_s"]
-    away_s = thread["wait_s"] + (end["disturbance"]["steal_s"] or 0)
-    return Planted(
-        metrics,
-        hog_ratio,
-        hog_period_s=(begun[-1] - begun[0]) / (len(begun) - 1),
-        others_ratio=max(0.0, away_s / ran_s - hog_ratio),
-    )
-
-
 def undisturbed_but_by_a_hog(computing_s: float, period_s: float) -> Planted:
     """The first of some trials in which others took little."""
     cpu = max(os.sched_getaffinity(0))
+    beside = partial(trial, f"--cpus={cpu}", f"--duration-s={DURATION_S}")
     found = None
     for _ in range(ATTEMPTS):
-        found = beside_a_hog(cpu, computing_s, period_s)
+        found = beside_a_hog(beside, cpu, computing_s, period_s)
         late = abs(found.hog_period_s / period_s - 1)
         if found.others_ratio < OTHERS_MOST and late < 0.002:
             return found
