@@ -81,11 +81,11 @@ def qualify(
         raise UsageError("--reboots is about nodes of earlier campaigns; leave out NAME")
     age_s = None if max_age is None else _age_s(max_age)
     gate = Gate(namespace, set_taint=set_taint)
-    nodes = gate.nodes()
+    nodes, now_s = gate.nodes(), time.time()
     found: dict[str, Qualification] = {}
     if name is None:
         for node in nodes.values():
-            if (one := outdated(node, time.time(), age_s, reboots=reboots)) is not None:
+            if (one := outdated(node, now_s, age_s, reboots=reboots)) is not None:
                 found[node.name] = one
     else:
         from hostbench.fleet.kubernetes.engine import KubernetesEngine
@@ -95,7 +95,7 @@ def qualify(
         if engine.campaign(name).pairs:
             raise UsageError(f"{name} measures pairs of nodes; hostbench fleet pairs judges them")
         for status in engine.status(name):
-            found[status.node] = qualification(status, hosts)
+            found[status.node] = qualification(status, hosts, now_s)
     gate.put(found, nodes)
     _show(found, nodes, as_json=as_json)
     raise typer.Exit(exit_code(tuple(found.values())))

@@ -57,6 +57,15 @@ CHOICES = {
         'nodeSelector={"kubernetes.io/os":"linux"}',
         "baselines.configMap=hostbench-baselines",
         'tolerations=[{"key":"infra","operator":"Exists"}]',
+        'affinity={"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{'
+        '"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In",'
+        '"values":["infra-1"]}]}]}}}',
+        'podAnnotations={"example.com/team":"bench"}',
+        "priorityClassName=important",
+        'serviceAccount={"create":true,"annotations":{"example.com/owner":"bench"}}',
+        'ingress={"enabled":true,"className":"web","host":"bench.example","tlsSecret":"web",'
+        '"annotations":{"nginx.ingress.kubernetes.io/backend-protocol":"HTTPS"}}',
+        'campaigns.pullSecrets=["registry"]',
         'networkPolicies.clients=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]',
         "campaigns.lock=host",
         "campaigns.taint=true",
@@ -207,6 +216,41 @@ def test_secrets_have_the_names_of_make_env(helm: Helm) -> None:
     assert used and set(used) <= set(made)
 
 
+def test_all_pods_go_where_the_values_say(helm: Helm) -> None:
+    objects = helm.rendered(*CHOICES["everything"])
+    for spec in pod_specs(objects):
+        assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
+        assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
+        assert list(spec["affinity"]) == ["nodeAffinity"]
+        assert spec["priorityClassName"] == "important"
+        assert spec["imagePullSecrets"] == [{"name": "registry"}]
+        assert spec["serviceAccountName"] == "hostbench"
+    assert find(objects, "ServiceAccount", "hostbench")["automountServiceAccountToken"] is False
+    stack = find(objects, "StatefulSet", "hostbench")["spec"]["template"]["metadata"]
+    own = {name for name in stack["annotations"] if name.startswith("hostbench.dev/")}
+    assert set(stack["annotations"]) - own == {"example.com/team"} and len(own) == 2
+    for name in ("hostbench-node", "hostbench-campaigns"):
+        account = find(objects, "ServiceAccount", name)
+        assert account["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_pods_may_have_an_account_that_is_there(helm: Helm) -> None:
+    objects = helm.rendered("serviceAccount.name=others", "campaigns.enabled=false")
+    assert {spec["serviceAccountName"] for spec in pod_specs(objects)} == {"others"}
+    assert not [one for one in objects if one["kind"] == "ServiceAccount"]
+
+
+def test_an_ingress_leads_to_the_api_and_only_by_tls(helm: Helm) -> None:
+    objects = helm.rendered(*CHOICES["everything"])
+    spec = find(objects, "Ingress", "hostbench")["spec"]
+    (rule,) = spec["rules"]
+    assert spec["tls"] == [{"hosts": [rule["host"]], "secretName": "web"}]
+    (path,) = rule["http"]["paths"]
+    backend = path["backend"]["service"]
+    ports = find(objects, "Service", backend["name"])["spec"]["ports"]
+    assert [one["port"] for one in ports if one["name"] == backend["port"]["name"]] == [8000]
+
+
 def test_baselines_are_where_the_stack_has_them(helm: Helm) -> None:
     (path,) = [
         one.split(":")[1]
@@ -326,6 +370,14 @@ def test_kustomize_has_what_the_chart_makes(helm: Helm) -> None:
         ),
         ("results.keepBytes=1.5", "'/results/keepBytes': got number, want null or integer"),
         ("service.type=Public", "'/service/type'.*'ClusterIP'"),
+        ("ingress.enabled=true", "ingress.host is missing: give the name by which browsers"),
+        ("ingress.host=https://bench.example", "'/ingress/host'.*does not match"),
+        ('affinity={"nodeAfinity":{}}', "additional properties 'nodeAfinity' not allowed"),
+        (
+            'podAnnotations={"hostbench.dev/settings":"x"}',
+            "podAnnotations has hostbench.dev/settings: the chart sets",
+        ),
+        ("serviceAccount.create=1", "'/serviceAccount/create': got number, want boolean"),
         ("campaigns.lock=file", "'/campaigns/lock'.*'lease', 'host'"),
         ("campaigns.namespace=Bench_1", "'/campaigns/namespace'.*does not match"),
         ('campaigns.subjects=[{"kind":"Robot","name":"x"}]', "'/campaigns/subjects/0/kind'"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hostbench.model.result import CaseResult, Figure, ResultDocument
+from hostbench.model.result import CaseResult, Figure, Interval, ResultDocument
 from hostbench.results.sealed import sealed
 from tests.unit.baseline_hosts import machine_of
 from tests.unit.report_documents import full_run
@@ -34,7 +34,7 @@ def of_host(
                     hostname=f"node{number}",
                 ),
                 "cases": tuple(
-                    _scaled(case, factor if only in (None, case.workload) else 1.0)
+                    scaled_case(case, factor if only in (None, case.workload) else 1.0)
                     for case in document.cases
                 ),
             }
@@ -46,7 +46,8 @@ def of_hosts(factors: Sequence[float]) -> list[ResultDocument]:
     return [of_host(number, factor) for number, factor in enumerate(factors)]
 
 
-def _scaled(case: CaseResult, factor: float) -> CaseResult:
+def scaled_case(case: CaseResult, factor: float) -> CaseResult:
+    """A case with its figures and their intervals multiplied."""
     metric = case.metrics.get(case.primary)
     if metric is None or factor == 1.0:
         return case
@@ -55,7 +56,12 @@ def _scaled(case: CaseResult, factor: float) -> CaseResult:
     changed = metric.model_copy(update={"statistics": statistics, "efficiency": share})
 
     def scaled(figure: Figure | None) -> Figure | None:
-        return figure and figure.model_copy(update={"value": figure.value * factor})
+        if figure is None:
+            return None
+        interval = figure.interval and Interval(
+            low=figure.interval.low * factor, high=figure.interval.high * factor
+        )
+        return figure.model_copy(update={"value": figure.value * factor, "interval": interval})
 
     return case.model_copy(
         update={

@@ -35,7 +35,14 @@ from hostbench.fleet.kubernetes.facts import (
     pod_facts,
     scheduler_words,
 )
-from hostbench.fleet.kubernetes.gate import GateNode, _condition, _read_system, qualification
+from hostbench.fleet.kubernetes.gate import (
+    GateNode,
+    Qualification,
+    _condition,
+    _read_system,
+    outdated,
+    qualification,
+)
 from hostbench.fleet.kubernetes.nodes import label_selector, pod_requests
 from hostbench.fleet.kubernetes.objects import (
     OPTIONS,
@@ -51,6 +58,7 @@ from hostbench.fleet.node import CAMPAIGN
 from hostbench.fleet.slurm.scripts import SlurmOptions, script
 from hostbench.host.inventory import machine_hash
 from hostbench.model.suite import Suite, SuiteCase
+from hostbench.results.ids import submitted_unix_s
 from tests.fleet.decoded import decoded
 
 OPTION = PodOptions(image="hostbench:1")
@@ -77,6 +85,8 @@ DIGEST: dict[str, Any] = {
 }
 NOW = "2026-11-26T12:00:00Z"
 LATER = "2026-11-26T12:00:09Z"
+MEASURED_S = submitted_unix_s(DIGEST["job"])
+NOW_S = MEASURED_S + 60
 
 
 def a_job(attempt: int = 1, **fields: Any) -> Job:
@@ -299,6 +309,11 @@ STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
         (a_node(), a_job(condition=BACKOFF)),
         NodeState.FAILED,
         "BackoffLimitExceeded: Job has reached the specified backoff limit; its pod was deleted",
+    ),
+    "drained": (
+        (a_node(unschedulable=True), a_job(condition=BACKOFF)),
+        NodeState.FAILED,
+        "; its pod was deleted, as kubectl drain does: the node is cordoned",
     ),
     "no document": (
         (a_node(), a_job(condition=("Complete", "", "")), a_pod(ended(0, "{"))),
@@ -730,7 +745,7 @@ def test_a_cluster_that_answered_before_is_waited_for(monkeypatch: pytest.Monkey
 def test_a_node_that_computes_wrong_has_the_condition_corrupt() -> None:
     measured = DIGEST | {"exit_code": int(ExitCode.CORRUPT)}
     digest = TypeAdapter(Digest).validate_json(json.dumps(measured))
-    found = qualification(NodeStatus("n1", NodeState.MEASURED, None, digest), None)
+    found = qualification(NodeStatus("n1", NodeState.MEASURED, None, digest), None, NOW_S)
     assert (found.answer, found.reason) == ("False", "Corrupt")
     condition = _condition(found, GateNode("n1", {}, tainted=False))
     assert (condition["status"], condition["reason"]) == ("False", "Corrupt")
@@ -741,6 +756,37 @@ def test_a_node_that_computes_wrong_has_the_condition_corrupt() -> None:
 def test_a_node_that_the_report_does_not_have_is_not_qualified() -> None:
     digest = TypeAdapter(Digest).validate_json(json.dumps(DIGEST))
     status = NodeStatus("n1", NodeState.MEASURED, None, digest)
-    assert qualification(status, None).answer == "True"
-    found = qualification(status, {})
+    assert qualification(status, None, NOW_S).answer == "True"
+    found = qualification(status, {}, NOW_S)
     assert (found.answer, found.reason) == ("Unknown", "NotJudged")
+
+
+def test_a_node_whose_clock_is_ahead_does_not_stay_qualified_for_longer() -> None:
+    digest = TypeAdapter(Digest).validate_json(json.dumps(DIGEST))
+    status = NodeStatus("n1", NodeState.MEASURED, None, digest)
+    assert qualification(status, None, NOW_S).measured_s == MEASURED_S
+    assert qualification(status, None, MEASURED_S - 3600).measured_s == MEASURED_S - 3600
+
+
+@pytest.mark.parametrize(
+    ("recorded", "reason", "words"),
+    [
+        (
+            {"kernel": "6.1"},
+            "BootUnknown",
+            "when it was qualified (campaign c1, job j), so",
+        ),
+        ({"kernel": "6.1", "boot": "a"}, "Rebooted", "the node has booted since"),
+        ({"kernel": "6.1", "boot": "b"}, None, ""),
+    ],
+)
+def test_a_node_without_a_recorded_boot_may_have_booted(
+    recorded: dict[str, str], reason: str | None, words: str
+) -> None:
+    found = Qualification("True", "Measured", "campaign c1, job j", MEASURED_S)
+    now = {"kernel": "6.1", "boot": "b"}
+    node = GateNode("n1", now, tainted=False, qualified=found, qualified_system=recorded)
+    assert outdated(node, NOW_S, None) is None
+    due = outdated(node, NOW_S, None, reboots=True)
+    assert (due and due.reason) == reason
+    assert due is None or (words in due.message and due.answer == "Unknown")

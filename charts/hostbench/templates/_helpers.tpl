@@ -62,9 +62,17 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* The profile "restricted" of PodSecurity admits it. */}}
-{{- define "hostbench.pod-security" -}}
+{{/* The account of the pods; empty: that of the namespace. */}}
+{{- define "hostbench.account" -}}
+{{ .Values.serviceAccount.name | default (.Values.serviceAccount.create | ternary (include "hostbench.name" .) "") }}
+{{- end -}}
+
+{{/* What all pods have. The profile "restricted" of PodSecurity admits them. */}}
+{{- define "hostbench.pod" -}}
 automountServiceAccountToken: false
+{{- with include "hostbench.account" . }}
+serviceAccountName: {{ . }}
+{{- end }}
 # Kubernetes would add variables of its own, such as HOSTBENCH_PORT.
 enableServiceLinks: false
 securityContext:
@@ -79,6 +87,18 @@ imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
   {{- end }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 

@@ -65,15 +65,19 @@ class GateNode:
     qualified_system: Mapping[str, str] | None = None
 
 
-def qualification(status: NodeStatus, report: Mapping[str, FleetHost] | None) -> Qualification:
+def qualification(
+    status: NodeStatus, report: Mapping[str, FleetHost] | None, now_s: float
+) -> Qualification:
     """Return what a campaign says of a node. `report`: the hosts in the report of the campaign by
-    name, if there is one."""
+    name, if there is one. `now_s`: seconds since 1970 here."""
     result = status.result
     if result is None:
         reason = f"the campaign has not measured it: {status.state}"
         detail = f": {status.reason}" if status.reason else ""
         return Qualification("Unknown", "NotMeasured", f"{reason}{detail}")
-    measured_s = submitted_unix_s(result.job)
+    # The node's clock may be ahead: a measurement of the future would hold past every age that is
+    # allowed.
+    measured_s = min(submitted_unix_s(result.job), now_s)
     where = f"campaign {result.member.campaign}, job {result.job}"
     code = result.exit_code
     if code is not ExitCode.OK:
@@ -105,9 +109,17 @@ def outdated(
             message = f"its {name} was {before.get(name, 'not known')} and is {value}"
             return Qualification("Unknown", "SystemChanged", message, found.measured_s)
         if reboots:
-            since = "the node has booted since it was qualified, perhaps with another firmware"
-            message = since if BOOT in before else "its boot was not recorded when it was qualified"
-            return Qualification("Unknown", "Rebooted", message, found.measured_s)
+            if BOOT in before:
+                message = (
+                    "the node has booted since it was qualified, perhaps with another firmware"
+                )
+                return Qualification("Unknown", "Rebooted", message, found.measured_s)
+            message = (
+                f"its boot was not recorded when it was qualified ({found.message}), so it may "
+                "have booted since: measure it again; or if you know that it has not, record its "
+                "boot with hostbench fleet qualify and the name of that campaign"
+            )
+            return Qualification("Unknown", "BootUnknown", message, found.measured_s)
     measured_s = found.measured_s or 0.0
     if age_s_most is not None and now_s - measured_s > age_s_most:
         days = (now_s - measured_s) / 86400

@@ -192,7 +192,10 @@ class _States:
             return f"{self._limit_words}: {why}" if why else self._limit_words
         if pod is None:
             # Its garbage collector takes a pod from a node that is gone or was drained.
-            return f"{reason}: {warning.text if warning else text}; its pod was deleted"
+            node = self._facts.nodes.get(job.node)
+            is_cordoned = node is not None and node.cordoned
+            drain = ", as kubectl drain does: the node is cordoned" if is_cordoned else ""
+            return f"{reason}: {warning.text if warning else text}; its pod was deleted{drain}"
         parts = [pod.why] if pod.why else []
         if isinstance(pod.result, str):
             parts.append(pod.result)
