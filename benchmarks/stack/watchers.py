@@ -24,6 +24,8 @@ COUNTED_S = 12.0
 def main(pairs: int) -> int:
     """Print the share of a CPU of each process, pair by pair, and the medians."""
     with tempfile.TemporaryDirectory() as root, ConsoleStack(Path(root)).running() as console:
+        with console.redis.client() as client:
+            client.config_set("hz", 1)  # as compose.yaml has it
         job = console.orchestrator.submit(**LONG)
         console.service.wait_for_program()
         found: dict[int, list[dict[str, float]]] = {0: [], WATCHERS: []}

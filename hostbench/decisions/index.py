@@ -12,7 +12,7 @@ import os
 import sqlite3
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -22,7 +22,7 @@ from hostbench.base.errors import UsageError, shown
 from hostbench.decisions.figures import job_figures
 from hostbench.decisions.status import job_statuses
 from hostbench.model.decision import CaseFigure, JobFigures, SubsystemStatus
-from hostbench.results.ids import JOB_ID, job_ids
+from hostbench.results.ids import JOB_ID, has_job, job_ids
 from hostbench.results.sealed import checked_json, not_a_document
 from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 
@@ -97,6 +97,23 @@ class FigureIndex:
         self.refresh(ids)
         return [job for one in ids if (job := unless_refused(self._job, one, refused)) is not None]
 
+    def newest_alike(self, jobs: Sequence[JobFigures], most: int) -> list[JobFigures]:
+        """Return the newest `most` other jobs of the same machines and suites, oldest first, with
+        all their figures."""
+        self.refresh()
+        rows = self._connection.execute(
+            "SELECT job FROM jobs WHERE job NOT IN (SELECT value FROM json_each(?)) AND "
+            "(json_extract(head, '$.machine'), json_extract(head, '$.suite')) IN "
+            "(SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)) "
+            "ORDER BY job DESC LIMIT ?",
+            (
+                json.dumps([job.job for job in jobs]),
+                json.dumps([(job.machine, job.suite) for job in jobs]),
+                most,
+            ),
+        )
+        return self.jobs([job for (job,) in rows][::-1])
+
     def refused(self) -> list[str]:
         """Return why documents of jobs cannot be trusted, each as part of a sentence."""
         rows = self._connection.execute(
@@ -147,15 +164,21 @@ class FigureIndex:
         own = {"cases": {case.case: case for case in cases}, "document": document}
         return head.model_copy(update=own)
 
-    def refresh(self, ids: Iterable[str] | None = None) -> None:
-        """Read what is new or changed in these jobs (None: in all), and remove jobs that are
+    def refresh(self, ids: Sequence[str] | None = None) -> None:
+        """Read what is new or changed in these jobs (None: in all), and remove those that are
         gone."""
-        there = job_ids(self.root)
-        exist = set(there)
-        wanted = there if ids is None else [job for job in ids if job in exist]
-        known = dict(self._connection.execute("SELECT job, stamp FROM jobs"))
+        if ids is None:
+            wanted = job_ids(self.root)
+            rows = self._connection.execute("SELECT job, stamp FROM jobs")
+        else:
+            wanted = [job for job in ids if has_job(self.root, job)]
+            rows = self._connection.execute(
+                "SELECT job, stamp FROM jobs WHERE job IN (SELECT value FROM json_each(?))",
+                (json.dumps(ids),),
+            )
+        known = dict(rows)
         with contextlib.suppress(sqlite3.OperationalError), self._connection:
-            for job in known.keys() - exist:
+            for job in known.keys() - set(wanted):
                 self._forget(job)
         for job in wanted:
             document = self.root / job / DOCUMENT
@@ -284,6 +307,15 @@ def is_stale(root: Path) -> bool:
     except sqlite3.Error:
         known = set()
     return not known <= there or any(_stamp(root / job / DOCUMENT) for job in there - known)
+
+
+def index_stamp(root: Path) -> tuple[int, ...]:
+    """Return numbers that change with the index in a results directory; none without one."""
+    try:
+        status = (root / INDEX).stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from hostbench.base.errors import UsageError, did_you_mean, shown
 from hostbench.decisions.index import FigureIndex, read_figures, unless_refused
 from hostbench.model.decision import JobFigures
-from hostbench.results.ids import JOB_ID, job_ids
+from hostbench.results.ids import JOB_ID, has_job, job_ids
 from hostbench.results.store import DOCUMENT, LATEST
 
 _AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
@@ -121,14 +121,7 @@ def compared_sides(
 def earlier_jobs(sides: Sequence[Sequence[JobFigures]], index: FigureIndex) -> list[JobFigures]:
     """Return the newest EARLIER_MOST jobs of the same hosts and suites that are on neither side."""
     given = [job for side in sides for job in side]
-    own = {job.job for job in given}
-    alike = {(job.machine, job.suite) for job in given}
-    found = [
-        head.job
-        for head in index.heads()
-        if head.job not in own and (head.machine, head.suite) in alike
-    ]
-    return index.jobs(found[-EARLIER_MOST:])
+    return index.newest_alike(given, EARLIER_MOST)
 
 
 def _part(
@@ -156,7 +149,7 @@ def _one(part: str, index: FigureIndex, refused: list[str] | None) -> list[JobFi
                 "hostbench list shows the ids"
             )
         job = ids[-1 - back]
-    if job not in job_ids(index.root):
+    if not has_job(index.root, job):
         raise UsageError(
             f"there is no job {shown(job)}; {did_you_mean(job, index.ids())}give an id that "
             "hostbench list shows, latest, a pattern such as '2026*-quick-*', or a result.json"

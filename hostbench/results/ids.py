@@ -46,3 +46,8 @@ def job_ids(root: Path) -> list[str]:
             f"cannot read {root}: {error.strerror}; "
             "choose another directory with --results or HOSTBENCH_RESULTS"
         ) from None
+
+
+def has_job(root: Path, job_id: str) -> bool:
+    """Whether there is a job of this id."""
+    return is_job_id(job_id) and os.path.lexists(root / job_id)

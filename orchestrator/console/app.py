@@ -23,6 +23,7 @@ from orchestrator.console import (
     new,
     results,
 )
+from orchestrator.console.comparisons import RecentComparisons
 from orchestrator.console.headers import Headers
 from orchestrator.console.live import Feeds
 from orchestrator.console.shell import StackHealth, View, environment, rendered, wants_json
@@ -64,6 +65,7 @@ def create_console(
     app.state.ring = ring
     app.state.schema = schema
     app.state.health = StackHealth(core)
+    app.state.comparisons = RecentComparisons(core.settings.results, core.decider)
     app.state.feeds = Feeds(core)
     app.state.templates = environment(core.settings.grafana_url)
     app.add_middleware(Headers)

@@ -1,10 +1,12 @@
 """Compare: whether the figures of some jobs differ from those of others."""
 
 import shlex
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import Field
 
@@ -15,6 +17,7 @@ from hostbench.report.content import Report
 from hostbench.web.problem import as_problem
 from orchestrator.api.common import Core
 from orchestrator.api.decisions import MARGIN_LEAST, MARGIN_MOST, SIDE_CHARACTERS_MOST
+from orchestrator.console.comparisons import RecentComparisons
 from orchestrator.console.paging import Pages, paged, where
 from orchestrator.console.repeat import Repeat, repeats_of
 from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
@@ -61,6 +64,7 @@ class CompareView(View):
 
 @add_page(router, "/compare", "compare.html.j2")
 async def compare(
+    request: Request,
     core: Core,
     a: Side = "",
     b: Side = "",
@@ -89,19 +93,20 @@ async def compare(
         suite=chosen.get("suite"),
         margin=margin,
     )
+    recent: RecentComparisons = request.app.state.comparisons
     try:
-        found = Comparison.model_validate_json(await core.decider.answer(question))
+        found = await recent.of(question)
     except HostbenchError as error:
         return view.model_copy(update={"problem": as_problem(error).details.detail})
     rows, pages = paged(figure_rows(found), page, ROWS)
-    jobs = {row.case.case: found.b.jobs for row in rows}
-    repeats = await run_in_threadpool(repeats_of, core.settings.results, jobs)
+    cases = {row.case.case for row in rows}
+    repeats = await run_in_threadpool(_repeats, core.settings.results, found, cases)
     return view.model_copy(
         update={
             "title": "Comparison",
             "repeats": repeats,
             "comparison": found.model_copy(
-                update={"cases": tuple(case for case in found.cases if case.case in jobs)}
+                update={"cases": tuple(case for case in found.cases if case.case in cases)}
             ),
             "whole": found,
             "pages": pages,
@@ -109,6 +114,13 @@ async def compare(
             "curl": f"curl --header @secrets/authorization 'URL/compare?{view.query}'",
         }
     )
+
+
+def _repeats(results: Path, found: Comparison, cases: Iterable[str]) -> dict[str, Repeat]:
+    """Return how to measure these cases again, as on side B; as on side A where B lacks one."""
+    on_a = repeats_of(results, dict.fromkeys(cases, found.a.jobs))
+    on_b = repeats_of(results, dict.fromkeys(cases, found.b.jobs))
+    return on_a | on_b
 
 
 def _swapped(chosen: dict[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import structlog
 
 from hostbench.base.errors import HostbenchError
 from hostbench.base.interrupt import Interrupt
-from hostbench.decisions.index import INDEX, is_stale, newest_statuses
+from hostbench.decisions.index import index_stamp, is_stale, newest_statuses
 from hostbench.model.decision import SubsystemStatus
 from hostbench.page.series import exposition
 from hostbench.web.problem import Problem
@@ -73,7 +73,7 @@ class MonitoredHosts:
 
     def _update(self) -> None:
         self._look()
-        stamp = _stamp(self._results / INDEX)
+        stamp = index_stamp(self._results)
         if stamp != self._made_of:
             # Without an index that can be read, the last ones stay; the next call retries.
             with contextlib.suppress(sqlite3.Error):
@@ -108,12 +108,3 @@ class MonitoredHosts:
             _log.warning("index_not_updated", reason=str(error))
         except asyncio.CancelledError:
             pass  # the orchestrator ends
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Return numbers that change with the index; none without one."""
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,6 +1,7 @@
 """The pages, as a browser without scripts gets them, and their JSON twins."""
 
 import html
+import itertools
 import json
 import re
 import shlex
@@ -10,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from markupsafe import escape
 
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import JobDirectory
@@ -165,16 +167,23 @@ def test_from_the_form_to_the_report_without_scripts(console: ConsoleStack) -> N
     assert view["command"] in text_of(page) and view["command"] in text_of(ended)
     assert row["title"].startswith("cpu.clock 1 thread") and "Hz" in row["figure"]
     # One case by itself.
-    alone = row["repeat"]["command"]
-    assert alone.startswith("hostbench submit --workload cpu.clock --param threads=1 ")
-    assert all(words in html.unescape(ended) for words in row["repeat"].values())
+    words = shlex.split(row["repeat"]["command"])
+    assert words[:4] == ["hostbench", "submit", "--workload", "cpu.clock"]
+    assert all(f"<code>{escape(text)}</code>" in ended for text in row["repeat"].values())
     body = shlex.split(row["repeat"]["curl"])[-2]
-    repeated = console.orchestrator.client.post("/jobs", content=body)
-    assert console.orchestrator.wait_for(repeated.json()["id"])["state"] == "succeeded"
+    repeated = console.orchestrator.client.post("/jobs", content=body).json()["id"]
+    assert console.orchestrator.wait_for(repeated)["state"] == "succeeded"
     report = bob.get(f"{path}/report")
     assert "<h1>ad-hoc on bench-1</h1>" in report.text
     document = bob.get(f"{path}/result").json()
     assert document["job"]["id"] == job and len(document["cases"][0]["trials"]) == 2
+    (case,) = document["cases"]
+    options = {word for flag, word in itertools.pairwise(words) if flag == "--param"}
+    assert options == {f"{name}={case['params'][name]}" for name in case["given"]}
+    # Repeated, it is the same case, and a comparison of both repeats it in the same way.
+    assert bob.get(f"/ui/jobs/{repeated}/result").json()["cases"][0]["case"] == case["case"]
+    compared = twin(console, f"/ui/compare.json?a={job}&b={repeated}")
+    assert compared["repeats"] == {case["case"]: row["repeat"]}
     assert bob.get(f"{path}/result?format=csv").text.count("\n") >= 2
 
 

@@ -8,7 +8,6 @@ import shlex
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
+from markupsafe import escape
 
 from grafana.looks import LIVE
 from hostbench.base.units import human
@@ -26,18 +26,18 @@ from hostbench.model.decision import SubsystemStatus
 from hostbench.model.jobs import JobSpec
 from hostbench.model.registry import subsystems
 from hostbench.model.result import ConditionState, Verdict
-from hostbench.results.store import DOCUMENT
+from hostbench.results.store import DOCUMENT, JobDirectory
 from orchestrator.console.compare import ROWS
 from orchestrator.console.hosts import CARDS
-from tests.console.real_console import BOARDS, ConsoleStack
+from tests.console.real_console import BOARDS, Browser, ConsoleStack
 from tests.console.stored_series import store_baseline, store_series
 from tests.console.test_pages import ARABIC, EVIL, register_hosts, text_of, twin
 from tests.each import each
 from tests.patience import quickest
 
 HOST = "bench-9"
-# 0.3 is promised, and below 0.1 was measured alone; other tests take most of the CPUs.
-ANSWER_S_MOST = 1.0
+# As docs/console.md has it. Other tests take most of the CPUs: the shortest of several counts.
+ANSWER_S_MOST = 0.3
 CASE = "cpu.fma fp64 avx2 2 threads"
 LONG_LABEL = "8 streams nt prefetch none stride 64 KiB"
 CHANGED_AT, JOBS = 14, 24
@@ -167,6 +167,8 @@ def test_a_comparison_has_every_figure_without_scripts(stored: Stored) -> None:
 
 def test_each_case_says_how_to_measure_it_again(stored: Stored) -> None:
     a, b = ",".join(stored.jobs[:6]), ",".join(stored.jobs[-6:])
+    document = JobDirectory(stored.console.orchestrator.results / stored.jobs[-1]).load()
+    measured = {case.case: case for case in document.cases}
     for path, query in (
         ("compare", f"a={a}&b={b}"),
         ("history", f"host={HOST}"),
@@ -174,19 +176,20 @@ def test_each_case_says_how_to_measure_it_again(stored: Stored) -> None:
     ):
         view = stored.twin(f"/ui/{path}.json?{query}")
         cases = view["comparison"]["cases"] if path == "compare" else view["found"]["histories"]
-        page = html.unescape(stored.bob.page(f"/ui/{path}?{query}"))
+        page = stored.bob.page(f"/ui/{path}?{query}")
         assert cases and view["repeats"].keys() == {case["case"] for case in cases}
-        for case in cases:
-            repeat = view["repeats"][case["case"]]
-            assert all(f"<code>{text}</code>" in page for text in repeat.values())
-            workload = case["title"].split()[0]
-            assert repeat["command"].startswith(f"hostbench submit --workload {workload} --param ")
+        for name, repeat in view["repeats"].items():
+            assert all(f"<code>{escape(text)}</code>" in page for text in repeat.values())
+            case = measured[name]
+            given = {param: case.params[param] for param in case.given}
+            options = [("--param", f"{param}={value}") for param, value in given.items()]
+            assert given and shlex.split(repeat["command"]) == [
+                *("hostbench", "submit", "--workload", case.workload),
+                *(word for option in options for word in option),
+                *("--host", HOST),
+            ]
             spec = JobSpec.model_validate_json(shlex.split(repeat["curl"])[-2])
-            assert (spec.workload, spec.hosts) == (workload, [HOST])
-            assert all(
-                f"--param {name}={value}" in repeat["command"]
-                for name, value in spec.params.items()
-            )
+            assert (spec.workload, spec.params, spec.hosts) == (case.workload, given, [HOST])
 
 
 def test_two_jobs_beside_many_others(stored: Stored) -> None:
@@ -381,18 +384,20 @@ def with_many_cases(results: Path, jobs: Sequence[str], count: int, first_b: int
 
 
 def with_every_headline(results: Path) -> None:
-    """Have each of these jobs be of a host that has measured every headline workload."""
+    """Have each of these hosts have measured every headline workload in its newest job, and every
+    subsystem in all."""
     connection = sqlite3.connect(results / INDEX)
     with connection:
         ((fma,),) = connection.execute(
             "SELECT figure FROM figures WHERE json_extract(figure, '$.title') = ? LIMIT 1", (CASE,)
         )
-        for job, host in connection.execute("SELECT job, host FROM results").fetchall():
+        for (job,) in connection.execute("SELECT MAX(job) FROM results GROUP BY host").fetchall():
             for name in headline_workloads():
                 own = {"case": name, "workload": name, "title": f"{name} 2 threads"}
                 figure = json.loads(fma) | own | {"verdict": "disturbed"}
                 row = (name, job, json.dumps(figure))
                 connection.execute("INSERT INTO figures VALUES (?, ?, ?)", row)
+        for job, host in connection.execute("SELECT job, host FROM results").fetchall():
             for name in subsystems():
                 status = SubsystemStatus(
                     host=host,
@@ -412,94 +417,109 @@ def with_every_headline(results: Path) -> None:
     connection.close()
 
 
-def test_the_headline_cases_of_five_hundred_hosts(tmp_path: Path) -> None:
-    with ConsoleStack(tmp_path).running() as console:
-        results = console.orchestrator.results
-        store_series(results, "bench-1", [1.0])
-        multiplied(results, hosts=500, count=500)
-        with_every_headline(results)
-        register_hosts(console, *(f"node-{number:03}" for number in range(500)))
-        bob = console.logged_in("bob")
-        assert tuple(twin(console, "/ui/hosts.json")["columns"]) == tuple(headline_workloads())
-
-        def took_s() -> float:
-            began_s = time.perf_counter()
-            bob.page("/ui/hosts?page=3")
-            return time.perf_counter() - began_s
-
-        assert quickest(took_s, ANSWER_S_MOST) < ANSWER_S_MOST
-        page = bob.page("/ui/hosts?page=3")
-        files = re.findall(r'(?:href|src)="(/ui/static/[^"]+)"', page)
-        sizes = [len(page.encode()), *(len(bob.get(path).content) for path in set(files))]
-        assert sum(sizes) < 150_000, sizes
-        assert page.count('class="cell"') == CARDS * len(headline_workloads())
-
-
-def test_twenty_thousand_results_of_five_hundred_hosts(tmp_path: Path) -> None:
-    with ConsoleStack(tmp_path).running() as console:
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleStack]:
+    """A stack with 20,000 results of 500 hosts."""
+    with ConsoleStack(tmp_path_factory.mktemp("many")).running() as console:
         results = console.orchestrator.results
         store_series(results, "bench-1", [1.0])
         multiplied(results, hosts=500, count=20_000)
-        bob = console.logged_in("bob")
+        with_every_headline(results)
+        register_hosts(console, *(f"node-{number:03}" for number in range(500)))
+        yield console
 
-        def took_s(query: str) -> float:
-            began_s = time.perf_counter()
-            answer = bob.get(f"/ui/results?{query}")
-            took_s = time.perf_counter() - began_s
-            assert answer.status_code == 200 and len(answer.content) < 100_000
-            return took_s
 
-        for query in (
-            "",
-            "page=400",
-            "host=node-007",
-            "suite=quick&verdict=clean&page=200",
-            f"case={quote(CASE)}&verdict=clean",
-            "case=fma&verdict=disturbed",
-            "since=2026-01-01",
-        ):
-            assert quickest(partial(took_s, query), ANSWER_S_MOST) < ANSWER_S_MOST, query
-        last = twin(console, "/ui/results.json?page=9999")
-        assert (last["pages"]["page"], len(last["rows"])) == (401, 1)
-    found = listed_results(results, ResultFilter(host="node-007"), 0, 50)
+def assert_prompt(bob: Browser, path: str) -> None:
+    """The page is there in the time that is promised."""
+
+    def took_s() -> float:
+        began_s = time.perf_counter()
+        bob.page(path)
+        return time.perf_counter() - began_s
+
+    assert quickest(took_s, ANSWER_S_MOST) < ANSWER_S_MOST, path
+
+
+def test_the_headline_cases_of_five_hundred_hosts(many: ConsoleStack) -> None:
+    bob = many.logged_in("bob")
+    assert tuple(twin(many, "/ui/hosts.json?q=node-")["columns"]) == tuple(headline_workloads())
+    assert_prompt(bob, "/ui/hosts?page=3")
+    page = bob.page("/ui/hosts?page=3")
+    files = re.findall(r'(?:href|src)="(/ui/static/[^"]+)"', page)
+    sizes = [len(page.encode()), *(len(bob.get(path).content) for path in set(files))]
+    assert sum(sizes) < 150_000, sizes
+    assert page.count('class="cell"') == CARDS * len(headline_workloads())
+
+
+@each(
+    "query",
+    [
+        "",
+        "page=400",
+        "host=node-007",
+        "suite=quick&verdict=clean&page=200",
+        f"case={quote(CASE)}&verdict=clean",
+        "case=fma&verdict=disturbed",
+        "since=2026-01-01",
+    ],
+)
+def test_twenty_thousand_results_of_five_hundred_hosts(many: ConsoleStack, query: str) -> None:
+    bob = many.logged_in("bob")
+    assert_prompt(bob, f"/ui/results?{query}")
+    assert len(bob.get(f"/ui/results?{query}").content) < 100_000
+
+
+def test_the_pages_of_twenty_thousand_results(many: ConsoleStack) -> None:
+    last = twin(many, "/ui/results.json?page=9999")
+    pages = last["pages"]
+    assert pages["page"] == pages["pages"] > 400
+    assert len(last["rows"]) == pages["items"] - 50 * (pages["pages"] - 1)
+    found = listed_results(many.orchestrator.results, ResultFilter(host="node-007"), 0, 50)
     assert found.count == 40 and {one.host for one in found.results} == {"node-007"}
 
 
-def test_a_comparison_of_six_hundred_cases_is_in_pages(tmp_path: Path) -> None:
-    with ConsoleStack(tmp_path).running() as console:
-        results = console.orchestrator.results
-        spread = random.Random(5)
-        jobs = store_series(results, HOST, [spread.gauss(1.0, 0.002) for _ in range(8)])
-        with FigureIndex(results) as index:
-            index.refresh()
-        with_many_cases(results, jobs, 600, 4)
-        query = urlencode({"a": ",".join(jobs[:4]), "b": ",".join(jobs[4:])})
-        bob = console.logged_in("bob")
-        whole = console.orchestrator.client.get(f"/compare?{query}").json()
-        titles: list[str] = []
-        # The first, the next, and the last, which further ones lead to.
-        for given, number in ((1, 1), (2, 2), (9999, 12)):
-            address = f"/ui/compare?{query}&page={given}"
-            page = bob.page(address)
-            assert len(page.encode()) < 150_000
-            # What is said of all figures stays on every page.
-            assert "Worse: of 600 cases 10 worse, 20 not comparable, 10 better, 560 same." in page
-            rows = re.findall(r"<th scope=row>([^<]*)", page)
-            shown = [title for title in rows if title.startswith(CASE)]
-            view = twin(console, address.replace("?", ".json?", 1))
-            cases = view["comparison"]["cases"]
-            assert view["pages"] | {"page": number, "pages": 12, "items": 600} == view["pages"]
-            assert sorted(case["title"] for case in cases) == sorted(shown) and len(shown) == ROWS
-            # In both drawings.
-            remarks = re.findall(r"% (?:worse|better|same)</text>", page)
-            assert len(remarks) == 2 * sum(bool(case["changes"]) for case in cases)
-            of_b = {case["case"] for case in cases if "side B has this case" not in str(case)}
-            assert view["repeats"].keys() == of_b
-            assert page.count('<details class="repeat">') == len(of_b)
-            titles += shown
-            beside = number + 1 if number < 12 else number - 1
-            assert f'href="{html.escape(f"/ui/compare?{query}&page={beside}#figures")}"' in page
-        assert len({*titles}) == 3 * ROWS
-        words = {case["title"]: case["word"] for case in whole["cases"]}
-        order = [word for word, _ in groupby(titles, key=words.__getitem__)]
-        assert order == ["worse", "better", "not comparable", "same"]
+def test_a_comparison_of_six_hundred_cases_is_in_pages(many: ConsoleStack) -> None:
+    results = many.orchestrator.results
+    spread = random.Random(5)
+    jobs = store_series(results, HOST, [spread.gauss(1.0, 0.002) for _ in range(8)])
+    with FigureIndex(results) as index:
+        index.refresh()
+    with_many_cases(results, jobs, 600, 4)
+    query = urlencode({"a": ",".join(jobs[:4]), "b": ",".join(jobs[4:])})
+    bob = many.logged_in("bob")
+    whole = many.orchestrator.client.get(f"/compare?{query}").json()
+    titles: list[str] = []
+    # The first, the next, and the last, which further ones lead to.
+    for given, number in ((1, 1), (2, 2), (9999, 12)):
+        address = f"/ui/compare?{query}&page={given}"
+        # The first answer takes a process of its own.
+        assert_prompt(bob, address)
+        page = bob.page(address)
+        assert len(page.encode()) < 150_000
+        # What is said of all figures stays on every page.
+        assert "Worse: of 600 cases 10 worse, 20 not comparable, 10 better, 560 same." in page
+        rows = re.findall(r"<th scope=row>([^<]*)", page)
+        shown = [title for title in rows if title.startswith(CASE)]
+        view = twin(many, address.replace("?", ".json?", 1))
+        cases = view["comparison"]["cases"]
+        assert view["pages"] | {"page": number, "pages": 12, "items": 600} == view["pages"]
+        assert sorted(case["title"] for case in cases) == sorted(shown) and len(shown) == ROWS
+        # In both drawings.
+        remarks = re.findall(r"% (?:worse|better|same)</text>", page)
+        assert len(remarks) == 2 * sum(bool(case["changes"]) for case in cases)
+        # Also beside a case that side B lacks.
+        assert view["repeats"].keys() == {case["case"] for case in cases}
+        assert page.count('<details class="repeat">') == len(cases)
+        titles += shown
+        beside = number + 1 if number < 12 else number - 1
+        assert f'href="{html.escape(f"/ui/compare?{query}&page={beside}#figures")}"' in page
+    assert len({*titles}) == 3 * ROWS
+    words = {case["title"]: case["word"] for case in whole["cases"]}
+    order = [word for word, _ in groupby(titles, key=words.__getitem__)]
+    assert order == ["worse", "better", "not comparable", "same"]
+    # A comparison is kept as long as the results are as they were.
+    connection = sqlite3.connect(results / INDEX)
+    with connection:
+        connection.execute("DELETE FROM figures WHERE \"case\" = 'case-000'")
+    connection.close()
+    assert twin(many, f"/ui/compare.json?{query}")["pages"]["items"] == 599
