@@ -18,11 +18,16 @@ from hostbench.model.limit import NAIVE_REASON, Factor, Limit
 from services.mem.params import BLOCK_KERNELS, KERNELS, NAIVE, SIZE
 
 METRIC, UNIT = "bytes_per_second", "byte/s"
+# Of code_chase.
+CODE, JUMP = "code_chase", "jump_time_s"
 WORKLOADS = {*KERNELS, *BLOCK_KERNELS}
 TOLERANCE = 0.02
 # STREAM's rule for the size of its arrays, here in whole pages for each thread.
 CACHES_LEAST = 4
 ROUNDING = 0.01
+NO_JUMP = (
+    "no table of hostbench has what the fetch and the branch predictor of a core take for a jump"
+)
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at memory channels"
 
 
@@ -31,6 +36,8 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
     del end  # no factor is measured
     if start.workload in NAIVE:
         return {METRIC: _null(NAIVE_REASON)}
+    if start.workload == CODE:
+        return {JUMP: _null(NO_JUMP, "s")}
     if start.workload not in WORKLOADS:
         return {}
     size = start.params.get(SIZE)
@@ -122,5 +129,5 @@ def _tolerance(size: float, cache: int) -> float:
     return round(TOLERANCE + cache / (size - cache), 3)
 
 
-def _null(reason: str) -> Limit:
-    return Limit(value=None, unit=UNIT, tolerance=TOLERANCE, reason=reason)
+def _null(reason: str, unit: str = UNIT) -> Limit:
+    return Limit(value=None, unit=unit, tolerance=TOLERANCE, reason=reason)

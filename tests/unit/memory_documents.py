@@ -31,7 +31,7 @@ from tests.unit.records import bare_trial, end, session_of, start
 from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-BANDWIDTH, TIME = "bytes_per_second", "access_time_s"
+BANDWIDTH, TIME, JUMP = "bytes_per_second", "access_time_s", "jump_time_s"
 STREAM_BYTES = {"read": 8, "write": 8, "copy": 16, "scale": 16, "add": 24, "triad": 24}
 REPEATS = Repeats(min_trials=3, max_trials=5)
 LIMIT = 8 * 64e9
@@ -73,6 +73,11 @@ BANDWIDTH_METRICS = (
 )
 LATENCY_METRICS = (_metric(TIME, "s", primary=True, direction="lower"), HUGE)
 LOADED_METRICS = (*LATENCY_METRICS, _metric("load_bytes_per_second", "byte/s"))
+JUMP_METRICS = (
+    _metric(JUMP, "s", primary=True, direction="lower"),
+    _metric("jump_cycles", "cycle", direction="lower"),
+    HUGE,
+)
 ACCESS_METRICS = (
     *LATENCY_METRICS,
     _metric(f"{TIME}_empty", "s", direction="lower"),
@@ -87,6 +92,7 @@ METRICS = {
     "mem.pointer_chase": LATENCY_METRICS,
     "mem.loaded_latency": LOADED_METRICS,
     "mem.random_access": ACCESS_METRICS,
+    "mem.code_chase": JUMP_METRICS,
 }
 
 
@@ -132,6 +138,8 @@ def planned_memory(workload: str, **params: Any) -> PlannedCase:
         defaults["store"] = "best"
     if workload in STREAM_BYTES or workload in ("read_write", "memset_write"):
         defaults["pattern"] = "sequential"
+    if workload == "code_chase":
+        defaults |= {"pattern": "random", "stride_bytes": 64}
     words = [_word(name, value) for name, value in params.items() if name != "threads"]
     threads = params.get("threads", 2)
     words.append("1 thread" if threads == 1 else f"{threads} threads")
@@ -233,6 +241,10 @@ def _figures(case: PlannedCase) -> Mapping[str, float]:
         size = 2 * GIB if params["size_bytes"] == "auto" else int(params["size_bytes"])
         time_s = _latency(size, str(params["pages"]))
         return {TIME: time_s / min(int(params.get("chains", 1)), IN_FLIGHT), **huge}
+    if workload == "code_chase":
+        time_s = _latency(int(params["size_bytes"]), str(params["pages"])) / 2
+        time_s /= 4 if params["pattern"] == "sequential" else 1
+        return {JUMP: time_s, "jump_cycles": time_s * HERTZ, **huge}
     if workload == "loaded_latency":
         share = float(params["intensity"])
         return {

@@ -7,13 +7,10 @@ enum { PIECE = 1024 };
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-/* At one line of each stride, the nodes of a stride of whole pages would share a few sets of a
- * cache: the line is spread by the golden ratio (Knuth, The Art of Computer Programming, 6.4). */
 static struct node *node_at(const struct chase *chase, uint64_t place)
 {
-    uint64_t lines = chase->stride / sizeof(struct node);
-    uint64_t spread = place * 0x9E3779B97F4A7C15u >> 32;
-    return (struct node *)(chase->memory + place * chase->stride) + (spread * lines >> 32);
+    return (struct node *)(chase->memory + place * chase->stride) +
+           spread_line(place, chase->stride / sizeof(struct node));
 }
 
 static bool is_node(const struct chase *chase, const struct node *node)

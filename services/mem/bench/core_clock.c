@@ -2,7 +2,9 @@
 
 #include "monotonic.h"
 #include "statistics.h"
+#include "workload.h"
 
+#include <math.h>
 #include <stdint.h>
 
 enum {
@@ -39,4 +41,16 @@ double core_clock_hertz(void)
         clocks[i] = ADDITIONS * TURNS / (now_s() - start_s);
     }
     return confirmed_highest(clocks, CHAINS);
+}
+
+double core_rate_per_cycle(struct run *run, const char *metric, double clock_hertz)
+{
+    double per_cycle = run_rate(run) / run_threads(run) / clock_hertz;
+    if (run_oversubscribed(run)) {
+        run_no_metric(run, metric, "threads share a CPU: none has all its cycles");
+        return NAN;
+    }
+    if (!isfinite(per_cycle))
+        run_no_metric(run, metric, "others took the CPU while its clock was measured");
+    return per_cycle;
 }

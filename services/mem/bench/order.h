@@ -19,6 +19,15 @@ void permutation_begin(struct permutation *permutation, uint64_t count, uint32_t
 /* The next `n` of it, of which there must be so many. */
 void permutation_fill(struct permutation *permutation, uint32_t *to, size_t n);
 
+/* At one line of each stride, the blocks of a stride of whole pages would share a few sets of a
+ * cache: which of the stride's lines it is, is spread by the golden ratio (Knuth, The Art of Computer
+ * Programming, 6.4). */
+static inline uint64_t spread_line(uint64_t place, uint64_t lines)
+{
+    uint64_t spread = place * 0x9E3779B97F4A7C15u >> 32;
+    return spread * lines >> 32;
+}
+
 /* Behind the round its first blocks follow again, for who looks so far ahead. */
 enum { INDEX_AHEAD = 32 };
 

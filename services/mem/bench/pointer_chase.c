@@ -24,18 +24,6 @@ static struct demand demand_of(const struct run *run)
         .arrays = 1, .granule = run_count(run, "stride_bytes"), .granule_name = "stride"};
 }
 
-static int check_stride(struct run *run)
-{
-    uint64_t stride = run_count(run, "stride_bytes"), node = sizeof(struct node);
-    if (stride % node == 0)
-        return EXIT_OK;
-    run_reason(run,
-               "--stride-bytes %" PRIu64 ": nodes are cache lines of %" PRIu64 " bytes: take "
-               "%" PRIu64 " or %" PRIu64,
-               stride, node, stride / node * node, (stride / node + 1) * node);
-    return EXIT_USAGE;
-}
-
 static int check_nodes(struct run *run, const struct demand *demand)
 {
     uint64_t count = working_set_array_bytes(run, demand) / demand->granule;
@@ -61,7 +49,7 @@ static int check_nodes(struct run *run, const struct demand *demand)
 static int check(struct run *run)
 {
     struct demand demand = demand_of(run);
-    int failure = check_stride(run);
+    int failure = working_set_check_stride(run, "nodes");
     if (!failure)
         failure = working_set_check(run, &demand);
     return failure ? failure : check_nodes(run, &demand);

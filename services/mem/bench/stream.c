@@ -367,13 +367,9 @@ static void report_rates(struct run *run, const struct stream *stream)
 
 static void report_cycles(struct run *run, const struct stream *stream)
 {
-    double rate = run_rate(run) / run_threads(run);
-    if (run_oversubscribed(run))
-        run_no_metric(run, "bytes_per_cycle", "threads share a CPU: none has all its cycles");
-    else if (isfinite(stream->clock_hertz) && isfinite(rate))
-        run_metric(run, "bytes_per_cycle", rate / stream->clock_hertz);
-    else
-        run_no_metric(run, "bytes_per_cycle", "others took the CPU while its clock was measured");
+    double per_cycle = core_rate_per_cycle(run, "bytes_per_cycle", stream->clock_hertz);
+    if (isfinite(per_cycle))
+        run_metric(run, "bytes_per_cycle", per_cycle);
 }
 
 void stream_finish(struct thread *thread)

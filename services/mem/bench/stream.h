@@ -47,10 +47,11 @@ void stream_teardown(struct thread *thread);
      .work = "byte"}
 
 extern const char *const stream_patterns[];
-#define PARAM_PATTERN                                                                              \
+#define PARAM_PATTERN PARAM_PATTERN_ON("sequential")
+#define PARAM_PATTERN_ON(default_pattern)                                                          \
     {.name = "pattern",                                                                            \
      .type = PARAM_CHOICE,                                                                         \
-     .initial = "sequential",                                                                      \
+     .initial = (default_pattern),                                                                 \
      .choices = stream_patterns,                                                                   \
      .roles = ROLE_TAG,                                                                            \
      .help = "Order of the blocks; random: one computed before, each block once a round."}

@@ -255,6 +255,18 @@ int working_set_check(struct run *run, const struct demand *demand)
     return EXIT_OK;
 }
 
+int working_set_check_stride(struct run *run, const char *what)
+{
+    uint64_t stride = run_count(run, "stride_bytes"), line = LINE_BYTES;
+    if (stride % line == 0)
+        return EXIT_OK;
+    run_reason(run,
+               "--stride-bytes %" PRIu64 ": %s are on cache lines of %" PRIu64 " bytes: take "
+               "%" PRIu64 " or %" PRIu64,
+               stride, what, line, stride / line * line, (stride / line + 1) * line);
+    return EXIT_USAGE;
+}
+
 size_t working_set_array_bytes(const struct run *run, const struct demand *demand)
 {
     return array_bytes_of(run, demand, (double)run_count(run, "size_bytes"));

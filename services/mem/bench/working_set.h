@@ -74,6 +74,9 @@ extern const char *const page_modes[], *const size_words[], *const node_words[];
 const char *working_set_unsupported(const struct run *run);
 /* For check(): resolves the size, and refuses one that does not fit. */
 int working_set_check(struct run *run, const struct demand *demand);
+/* For check(): whether --stride-bytes is whole cache lines; on one of each stride lies one of
+ * `what`: "nodes". */
+int working_set_check_stride(struct run *run, const char *what);
 /* The bytes of one array of one thread, after check(). */
 size_t working_set_array_bytes(const struct run *run, const struct demand *demand);
 /* For open(): reserves the addresses. To be released even if it fails. */

@@ -9,7 +9,7 @@ from hostbench.model.result import CaseResult
 from hostbench.report.content import Block, Bullets, CurveMark, Paragraph
 from hostbench.report.figures import primary
 from services.mem.params import CHAINS, PAGES, SHARE, SIZE, STRIDE, THREADS
-from services.mem.report.values import median_of, number_of, requested
+from services.mem.report.values import INSTRUCTION, median_of, number_of, requested
 from services.mem.topology import (
     SIZES_LEAST,
     Agreement,
@@ -164,5 +164,5 @@ def _caches(host: HostInventory) -> list[KernelCache]:
     return [
         KernelCache(cache.level, cache.size_bytes)
         for cache in host.caches
-        if cache.size_bytes and cache.type != "Instruction"
+        if cache.size_bytes and cache.type != INSTRUCTION
     ]

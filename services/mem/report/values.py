@@ -10,6 +10,8 @@ from services.mem.params import CHAINS, LINE_BYTES, SIZE, STRIDE
 
 # The name of the workload, as a parameter that distinguishes series.
 KERNEL = "kernel"
+# Types of caches, as the kernel names them.
+DATA, INSTRUCTION = "Data", "Instruction"
 # The program's warning.
 CACHE_INFLUENCED = "cache_influenced"
 
@@ -74,12 +76,12 @@ def is_cache_influenced(case: CaseResult) -> bool:
     return any(one.code == CACHE_INFLUENCED for trial in case.trials for one in trial.warnings)
 
 
-def cache_marks(host: HostInventory) -> tuple[CurveMark, ...]:
-    """Return the part of each cache level that one core sees, without caches of instructions."""
+def cache_marks(host: HostInventory, *, without: str = INSTRUCTION) -> tuple[CurveMark, ...]:
+    """Return the part of each cache level that one core sees, without the caches of a type."""
     sizes = {
         (cache.level, cache.size_bytes)
         for cache in host.caches
-        if cache.size_bytes and cache.type != "Instruction"
+        if cache.size_bytes and cache.type != without
     }
     return tuple(
         CurveMark(f"L{level} {binary_bytes(size)}", float(size)) for level, size in sorted(sizes)

@@ -18,6 +18,7 @@ LIBRARY = ("read_write", "memset_write")
 NAIVE = ("naive_copy", "naive_set")
 CHECKS = ("patterns",)
 TIMES = ("pointer_chase", "loaded_latency", "random_access")
+CODE = ("code_chase",)
 # What one element of 8 bytes counts for: STREAM's convention, write-allocate left out.
 ARRAYS = {"read": 1, "write": 1, "copy": 2, "scale": 2, "add": 3, "triad": 3}
 

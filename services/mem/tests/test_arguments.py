@@ -73,6 +73,10 @@ BAD = [
         [f"--size-bytes={16 << 10}", "--threads=1", "--stride-bytes=4096", "--chains=8"],
         ["--chains 8", "4 nodes", f"--size-bytes {32 << 10}"],
     ),
+    ("code_chase", ["--stride-bytes=100"], ["--stride-bytes 100", "blocks", "64 or 128"]),
+    ("code_chase", [f"--stride-bytes={4 * MIB}"], [f"{4 * MIB}", "64 to 2097152"]),
+    ("code_chase", ["--size-bytes=2000", "--threads=1"], ["2000", "32 blocks", "2048"]),
+    ("code_chase", ["--pattern=zigzag"], ['"zigzag"', "sequential, random"]),
     ("random_access", ["--size-bytes=100", "--threads=3"], ["100", "3 threads"]),
     ("copy", ["--size-bytes=4096", "--threads=4096"], ["4096", "threads"]),
     ("read_write", [SIZE, "--threads=3", "--work=4096"], [f"{16 * MIB}", "3 threads"]),
@@ -93,7 +97,9 @@ def test_a_size_above_the_budget(workload: str) -> None:
     assert "MemAvailable" in line or "memory." in line or "RLIMIT" in line
 
 
-@pytest.mark.parametrize("workload", ["triad", "pointer_chase", "random_access", "read_write"])
+@pytest.mark.parametrize(
+    "workload", ["triad", "pointer_chase", "random_access", "code_chase", "read_write"]
+)
 def test_no_reserved_pages_are_a_skip(workload: str) -> None:
     (pages,) = (one for one in table()[workload]["params"] if one["name"] == "pages")
     if "hugetlb" not in pages["unsupported"]:

@@ -62,6 +62,12 @@ def test_times_have_no_limit(workload: str) -> None:
     assert limits(inventory(KNOWN), start(workload=workload), end()) == {}
 
 
+def test_a_jump_has_none_and_says_why() -> None:
+    (found,) = limits(inventory(KNOWN), start(workload="code_chase"), end()).values()
+    assert (found.value, found.unit) == (None, "s")
+    assert found.reason and "branch predictor" in found.reason
+
+
 @pytest.mark.parametrize("workload", NAIVE)
 def test_a_naive_figure_is_held_against_none(workload: str) -> None:
     found = limit(workload)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from hostbench.judge.statistics import describe
-from hostbench.model.host import Virtualisation
+from hostbench.model.host import Cache, Virtualisation
 from hostbench.model.limit import Limit
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.page.job import report_of
@@ -286,6 +286,30 @@ def test_an_access_a_page_has_a_chart_of_its_own() -> None:
     found = charts(document)
     assert len(curves(found["Latency over the working set"].drawing)) == 1
     assert len(curves(found["Latency over the working set, by stride"].drawing)) == 1
+
+
+def test_jumps_are_curves_with_the_cache_of_instructions() -> None:
+    document = document_of(
+        *(
+            ("code_chase", {"size_bytes": size, "pattern": pattern, "threads": 1})
+            for pattern in ("random", "sequential")
+            for size in (16 * KIB, MIB, GIB)
+        )
+    )
+    l1 = Cache(level=1, type="Instruction", size_bytes=32 * KIB, shared_by_cpus=1, instances=2)
+    host = document.host.model_copy(update={"caches": (*document.host.caches, l1)})
+    document = document.model_copy(update={"host": host})
+    drawing = curve_of(document, "Time of a jump over the size of the code")
+    found = curves(drawing)
+    assert list(found) == ["random, huge, 1 thread", "sequential, huge, 1 thread"]
+    assert [x for x, _ in found["random, huge, 1 thread"]] == [16 * KIB, MIB, GIB]
+    marks = [mark.label for mark in drawing.marks]
+    assert marks == ["L1 32 KiB", "L2 2 MiB", "L3 480 MiB"]
+    (group,) = tables(document)["Cycles of a jump"].groups
+    assert len(group.rows) == 6
+    assert all(re.fullmatch(r"[\d.]+ cycle", str(row[3])) for row in group.rows)
+    (headline,) = report(document.cases, document).headline
+    assert (headline.params["pattern"], headline.params["size_bytes"]) == ("random", GIB)
 
 
 def test_latency_under_load_is_joined_by_intensity() -> None:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from services.mem.tests.program import CHECKS, LIBRARY, NAIVE, STREAM, TIMES, table
+from services.mem.tests.program import CHECKS, CODE, LIBRARY, NAIVE, STREAM, TIMES, table
 from tests.benchmark import MIB
 from tests.machine_code import ROOT
 
-WORKLOADS = (*STREAM, *TIMES, *LIBRARY, *NAIVE, *CHECKS)
+WORKLOADS = (*STREAM, *TIMES, *CODE, *LIBRARY, *NAIVE, *CHECKS)
 COMMON = {
     *("threads", "cpus", "duration_s", "work", "warmup_s", "slice_s", "sample_interval_s"),
     "lifeline_fd",
@@ -22,6 +22,7 @@ OWN = {
     "pointer_chase": {"chains", "stride_bytes"},
     "loaded_latency": {"isa", "load", "intensity"},
     "random_access": {"operation", "block_bytes", "index"},
+    "code_chase": {"pattern", "stride_bytes"},
     "read_write": BLOCKS,
     "memset_write": BLOCKS,
     **{name: BLOCKS | {"clock", "lock"} for name in NAIVE},
@@ -49,7 +50,10 @@ DEFAULTS = {
     "load": "read",
 }
 # The reports ran on small pages.
-OWN_DEFAULTS = {name: {"pages": "4k"} for name in NAIVE}
+OWN_DEFAULTS = {
+    **{name: {"pages": "4k"} for name in NAIVE},
+    "code_chase": {"pattern": "random"},
+}
 BLOCK_TIMES = {f"block_time_s_{which}" for which in ("median", "p99", "p999", "max")}
 ALWAYS = {"huge_page_ratio", "overlap_ratio", "clean_slice_ratio"}
 BYTES = {f"bytes_per_second{which}" for which in ("", "_makespan", "_sum", "_best")} | {
@@ -135,6 +139,15 @@ def test_metrics_of_a_time(workloads: dict[str, Any], name: str) -> None:
     primary = found["access_time_s"]
     assert (primary["unit"], primary["direction"], primary["primary"]) == ("s", "lower", True)
     assert found["access_time_s_best"]["direction"] == "lower"
+
+
+def test_metrics_of_a_jump(workloads: dict[str, Any]) -> None:
+    found = metrics(workloads["code_chase"])
+    times = {f"jump_time_s{which}" for which in ("", "_mean", "_best")}
+    assert set(found) >= times | {"jump_cycles", "work_operations"} | ALWAYS
+    primary, cycles = found["jump_time_s"], found["jump_cycles"]
+    assert (primary["unit"], primary["direction"], primary["primary"]) == ("s", "lower", True)
+    assert (cycles["unit"], cycles["direction"]) == ("cycle", "lower")
 
 
 def test_what_an_empty_loop_is_told_of(workloads: dict[str, Any]) -> None:

@@ -149,6 +149,8 @@ def shortened(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("memset_write", ("--block-bytes=131072",)),
         ("pointer_chase", ()),
         ("pointer_chase", ("--chains=5", "--stride-bytes=4096")),
+        ("code_chase", ()),
+        ("code_chase", ("--pattern=sequential", "--stride-bytes=192")),
         ("random_access", ()),
         ("random_access", ("--operation=write", "--index=lcg")),
         ("random_access", ("--operation=update",)),
