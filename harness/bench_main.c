@@ -104,7 +104,8 @@ static int take_lifeline(struct run *run)
         return EXIT_OK;
     }
     return give_up(run->program, EXIT_USAGE,
-                   "--lifeline-fd %d is no open pipe or socket: pass the read end of a pipe", fd);
+                   "--lifeline-fd %d is not an open pipe or socket: pass the read end of a pipe",
+                   fd);
 }
 
 /* Chooses threads and CPUs, and writes them back as resolved parameters. */
@@ -112,7 +113,7 @@ static int place(struct run *run)
 {
     if (!placement_affinity(&run->placement.affinity))
         return give_up(run->program, EXIT_RESOURCE,
-                       "the kernel does not tell which CPUs this process may use");
+                       "the kernel does not report which CPUs this process may use");
     const struct cpulist *given = given_cpus(run);
     int failure = check_cpus(run, given);
     if (failure)
@@ -126,8 +127,8 @@ static int place(struct run *run)
     }
     run->threads = (unsigned)threads->count;
     if (!placement_choose(&run->placement, run->threads, given, "/sys"))
-        return give_up(run->program, EXIT_RESOURCE, "no memory to place %u threads: use fewer",
-                       run->threads);
+        return give_up(run->program, EXIT_RESOURCE,
+                       "not enough memory to place %u threads: use fewer", run->threads);
     size_t available = given ? given->count : run->placement.affinity.count;
     run->cpus = run->threads < available ? run->threads : (unsigned)available;
     return EXIT_OK;
@@ -167,7 +168,8 @@ static int prepare(struct run *run, int argc, char **argv)
 static int output_lost(const struct program *program)
 {
     fprintf(stderr,
-            "%s: the output cannot be written (%s): give stdout a reader or a file with room\n",
+            "%s: the output cannot be written (%s): connect stdout to a reader or to a file with "
+            "free space\n",
             program->name, strerror(errno));
     return EXIT_FAILED;
 }
@@ -182,7 +184,7 @@ static void warn_if_short(const struct run *run, const struct trial *trial)
     if (elapsed_s < slice_s)
         run_warning(run, "too_short",
                     "the work took %.3g s, less than a slice of %.3g s: the figure is mostly "
-                    "overhead, ask for more work",
+                    "overhead, use more work",
                     elapsed_s, slice_s);
 }
 
@@ -190,11 +192,10 @@ static void warn_if_set(const struct run *run)
 {
     double set_s = (double)run->wall_clock.set_us * 1e-6;
     if (set_s != 0)
-        run_warning(
-            run, "clock_set",
-            "the wall clock, which this workload reads, was set %s by %.3g s meanwhile: the "
-            "figure is without that",
-            set_s > 0 ? "forward" : "back", fabs(set_s));
+        run_warning(run, "clock_set",
+                    "the wall clock, which this workload reads, was set %s by %.3g s during the "
+                    "trial: the figure leaves that out",
+                    set_s > 0 ? "forward" : "back", fabs(set_s));
 }
 
 static int conclude(struct run *run, const struct trial *trial)

@@ -36,34 +36,35 @@ struct latency_row {
 
 static const struct latency_row latencies[LATENCIES] = {
     [LATENCY_MEAN] = {.metric = {"latency_mean_s", "s", LOWER_IS_BETTER,
-                                 "Mean time of an operation, exact."}},
+                                 "Mean time of one operation (exact)."}},
     [LATENCY_MIN] = {.metric = {"latency_min_s", "s", LOWER_IS_BETTER,
-                                "The shortest operation, exact."}},
-    [LATENCY_P50] = {.metric = {"latency_p50_s", "s", LOWER_IS_BETTER,
-                                "Half of the operations took at most this long (within 0.4 %)."},
-                     .quantile = 0.5},
+                                "Time of the shortest operation (exact)."}},
+    [LATENCY_P50] =
+        {.metric = {"latency_p50_s", "s", LOWER_IS_BETTER,
+                    "Half of the operations took at most this long (accurate to 0.4 %)."},
+         .quantile = 0.5},
     [LATENCY_P90] = {.metric = {"latency_p90_s", "s", LOWER_IS_BETTER,
                                 "90 % of such operations take at most this long, with 95 % "
-                                "confidence (within 0.4 %)."},
+                                "confidence (accurate to 0.4 %)."},
                      .quantile = 0.9,
-                     .too_few = "fewer than the 64 operations that tell a 90th percentile"},
+                     .too_few = "a 90th percentile needs at least 64 operations"},
     [LATENCY_P95] = {.metric = {"latency_p95_s", "s", LOWER_IS_BETTER,
                                 "95 % of such operations take at most this long, with 95 % "
-                                "confidence (within 0.4 %)."},
+                                "confidence (accurate to 0.4 %)."},
                      .quantile = 0.95,
-                     .too_few = "fewer than the 130 operations that tell a 95th percentile"},
+                     .too_few = "a 95th percentile needs at least 130 operations"},
     [LATENCY_P99] = {.metric = {"latency_p99_s", "s", LOWER_IS_BETTER,
                                 "99 % of such operations take at most this long, with 95 % "
-                                "confidence (within 0.4 %)."},
+                                "confidence (accurate to 0.4 %)."},
                      .quantile = 0.99,
-                     .too_few = "fewer than the 662 operations that tell a 99th percentile"},
+                     .too_few = "a 99th percentile needs at least 662 operations"},
     [LATENCY_P99_9] = {.metric = {"latency_p99_9_s", "s", LOWER_IS_BETTER,
                                   "99.9 % of such operations take at most this long, with 95 % "
-                                  "confidence (within 0.4 %)."},
+                                  "confidence (accurate to 0.4 %)."},
                        .quantile = 0.999,
-                       .too_few = "fewer than the 6643 operations that tell a 99.9th percentile"},
+                       .too_few = "a 99.9th percentile needs at least 6643 operations"},
     [LATENCY_MAX] = {.metric = {"latency_max_s", "s", LOWER_IS_BETTER,
-                                "The longest operation, exact."}},
+                                "Time of the longest operation (exact)."}},
 };
 
 /* Times that are means of several operations do not have their tail. */
@@ -122,29 +123,32 @@ enum { STREAM_METRICS = 1 + LATENCIES }; /* operations a second, and the latenci
 
 static const struct metric wholes[WHOLES] = {
     [RATE_SUM] = {.direction = HIGHER_IS_BETTER,
-                  .description = "Sum over the threads of own work over own time."},
+                  .description =
+                      "Each thread's work divided by its own time, summed over the threads."},
     [OPERATION_RATE] = {"operations_per_second", "operation/s", HIGHER_IS_BETTER,
-                        "All operations over the time from the first start to the last stop."},
+                        "All operations divided by the time from the first thread's start to the "
+                        "last thread's stop."},
     [BYTE_RATE] = {"bytes_per_second", "byte/s", HIGHER_IS_BETTER,
-                   "Their bytes over the same time."},
+                   "Bytes of all operations divided by the time from the first thread's start to "
+                   "the last thread's stop."},
     [CPU_SECONDS] = {"cpu_seconds_per_million_operations", "s", LOWER_IS_BETTER,
-                     "CPU time, user and system, of all threads of the program in the timed region "
-                     "and of those that the kernel adds to it, for a million operations."},
+                     "CPU time (user and system) per million operations in the timed region, of "
+                     "all threads of the program and of the threads that the kernel adds to it."},
     [OVERLAP_RATIO] = {"overlap_ratio", "1", HIGHER_IS_BETTER,
-                       "Share of the makespan in which all threads ran."},
-    [WORK_DONE] = {"work_operations", "operation", HIGHER_IS_BETTER, "Operations really done."},
+                       "Share of the makespan during which all threads ran."},
+    [WORK_DONE] = {"work_operations", "operation", HIGHER_IS_BETTER, "Operations performed."},
 };
 
-static const struct metric work_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
-                                         "Bytes really read and written; a fixed work is rounded "
-                                         "up to whole operations."};
+static const struct metric work_bytes = {
+    "work_bytes", "byte", HIGHER_IS_BETTER,
+    "Bytes read and written; a fixed amount of work is rounded up to whole operations."};
 static const struct metric arrived_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
-                                            "Bytes that arrived in the timed region."};
+                                            "Bytes received in the timed region."};
 static const struct metric counted_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
                                             "Bytes that the naive figure counts."};
-static const struct metric stream_rate = {
-    "operations_per_second", "operation/s", HIGHER_IS_BETTER,
-    "Operations of this kind alone over the time from the first start to the last stop."};
+static const struct metric stream_rate = {"operations_per_second", "operation/s", HIGHER_IS_BETTER,
+                                          "Operations of this kind only, divided by the time from "
+                                          "the first thread's start to the last thread's stop."};
 
 unsigned loop_metrics(const struct workload *workload)
 {

@@ -25,10 +25,11 @@ static const struct param common_params[] = {
      .choices = all_cpus,
      .roles = ROLE_AXIS | ROLE_TAG,
      .noun = "thread",
-     .help = "Threads to run; all: one per CPU this process may use."},
+     .help = "Number of threads; all: one per CPU that this process may use."},
     {.name = "cpus",
      .type = PARAM_CPU_LIST,
-     .help = "CPUs to pin the threads to, in turn. Default: one per core before any SMT sibling."},
+     .help = "CPUs to pin the threads to, round-robin. Default: one CPU of each core first, then "
+             "the SMT siblings."},
     {.name = "duration_s",
      .type = PARAM_NUMBER,
      .unit = "s",
@@ -36,7 +37,7 @@ static const struct param common_params[] = {
      .initial = "1",
      .min = 0.01,
      .max = 604800,
-     .help = "Fixed time to measure for."},
+     .help = "Length of the timed region."},
     {.name = WORK,
      .type = PARAM_COUNT,
      .unit = "operation",
@@ -44,7 +45,7 @@ static const struct param common_params[] = {
      .max = 1e18,
      .excludes = "duration_s",
      .ends_trial = true,
-     .help = "Fixed total work, split over the threads (strong scaling)."},
+     .help = "Total amount of work, split over the threads (strong scaling)."},
     {.name = "warmup_s",
      .type = PARAM_NUMBER,
      .unit = "s",
@@ -52,7 +53,7 @@ static const struct param common_params[] = {
      .initial = "0.1",
      .min = 0,
      .max = 60,
-     .help = "Time to run before measuring, not counted."},
+     .help = "Length of the warm-up before the timed region, which is not measured."},
     {.name = "slice_s",
      .type = PARAM_NUMBER,
      .unit = "s",
@@ -60,7 +61,7 @@ static const struct param common_params[] = {
      .initial = "0.003",
      .min = 0.003,
      .max = 0.01,
-     .help = "Target length of the slices that are judged clean or disturbed."},
+     .help = "Target length of one slice; the program judges each slice clean or disturbed."},
     {.name = "sample_interval_s",
      .type = PARAM_NUMBER,
      .unit = "s",
@@ -68,26 +69,26 @@ static const struct param common_params[] = {
      .initial = "1",
      .min = 0.1,
      .max = 3600,
-     .help = "Interval of the sample events."},
+     .help = "Interval between two sample events."},
     {.name = "lifeline_fd",
      .type = PARAM_COUNT,
      .scope = SCOPE_HOST,
      .min = 0,
      .max = 1048576,
-     .help = "File descriptor of a pipe; the program ends when its other end closes."},
+     .help = "File descriptor of a pipe; the program exits when the other end closes."},
     {.name = NULL},
 };
 
 /* Instead of the common one where bytes are counted. */
-static const struct param work_bytes = {.name = WORK,
-                                        .type = PARAM_COUNT,
-                                        .unit = "byte",
-                                        .min = 1,
-                                        .max = 1e18,
-                                        .excludes = "duration_s",
-                                        .ends_trial = true,
-                                        .help = "Fixed total of bytes, split over the threads "
-                                                "(strong scaling)."};
+static const struct param work_bytes = {
+    .name = WORK,
+    .type = PARAM_COUNT,
+    .unit = "byte",
+    .min = 1,
+    .max = 1e18,
+    .excludes = "duration_s",
+    .ends_trial = true,
+    .help = "Total number of bytes, split over the threads (strong scaling)."};
 
 static void add_param(struct options *options, const struct param *param)
 {

@@ -53,7 +53,7 @@ const char *pages_unsupported(enum page_mode mode)
 
 static int no_addresses(struct run *run, size_t bytes)
 {
-    run_reason(run, "no %.3g GB of address space (%s): ask for less, or raise ulimit -v",
+    run_reason(run, "no %.3g GB of address space (%s): use less, or raise ulimit -v",
                (double)bytes / GB, strerror(errno));
     return EXIT_RESOURCE;
 }
@@ -65,7 +65,7 @@ static int no_pool(struct run *run, size_t bytes)
     textfile_number(POOL "resv_hugepages", &reserved_pages);
     run_reason(run,
                "%zu pages of 2 MiB are needed, %.0f are free in the pool (%s): reserve more "
-               "(vm.nr_hugepages), ask for less, or use other pages",
+               "(vm.nr_hugepages), use less, or use other pages",
                bytes / HUGE_PAGE_BYTES, free_pages - reserved_pages, strerror(errno));
     return EXIT_UNSUPPORTED;
 }
@@ -131,7 +131,7 @@ static int check_left(struct run *run, const struct pages *pages, size_t piece)
         return EXIT_OK;
     run_reason(run,
                "memory ran short while it was filled: %.3g GB are left (%s), the next pieces of "
-               "all threads take %.3g GB: end what takes it meanwhile, or ask for less",
+               "all threads use %.3g GB: stop what uses it, or use less",
                left.bytes / GB, left.limit, needed / GB);
     return EXIT_RESOURCE;
 }
@@ -145,8 +145,8 @@ static int fill(struct run *run, char *at, size_t bytes)
         return EXIT_OK;
     if (errno != EINVAL) {
         run_reason(run,
-                   "the kernel gave no pages for %.3g GB (%s): ask for less, or look for a "
-                   "limit on such pages in the control group",
+                   "the kernel gave no pages for %.3g GB (%s): use less, or check for a limit on "
+                   "such pages in the control group",
                    (double)bytes / GB, strerror(errno));
         return EXIT_RESOURCE;
     }

@@ -28,7 +28,7 @@ static const double LAGS_RATIO = 0.75;
 
 static const char NO_LOSSES[] = "too few interruptions";
 static const char IRREGULAR[] = "the interruptions are not regular";
-static const char NO_MEMORY[] = "no memory for the autocorrelation";
+static const char NO_MEMORY[] = "not enough memory for the autocorrelation";
 static const char TOO_SHORT[] = "the run was too short";
 
 struct correlation {

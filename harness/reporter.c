@@ -320,7 +320,9 @@ static int announce(struct run *run)
     warn(run);
     if (event_start(run))
         return EXIT_OK;
-    run_reason(run, "the output cannot be written (%s): give stdout a reader or a file with room",
+    run_reason(run,
+               "the output cannot be written (%s): connect stdout to a reader or to a file with "
+               "free space",
                strerror(errno));
     return EXIT_FAILED;
 }
@@ -348,7 +350,7 @@ static void clock_went_back(struct run *run, double back_s)
     run_reason(
         run,
         "CLOCK_MONOTONIC went back by %.3f s while the trial ran: this host's clock source is "
-        "broken, trust no figure of it; hostbench doctor names it, and dmesg may say why",
+        "broken; do not trust its figures; hostbench doctor names it, and dmesg may say why",
         back_s);
     run_fail(run, EXIT_FAILED);
 }

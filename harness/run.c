@@ -186,8 +186,8 @@ int run_check_units(const struct thread *thread, uint64_t done, uint64_t request
         return EXIT_OK;
     run_reason(thread->run,
                "thread %u, CPU %d, has done %" PRIu64 " of %" PRIu64
-               " units of work: this CPU, its "
-               "memory or this build works wrongly, trust no figure of it",
+               " units of work: this CPU, its memory or this build does not work correctly; do not "
+               "trust its figures",
                thread->index, thread->cpu, done, requested);
     return EXIT_WRONG;
 }

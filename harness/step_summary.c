@@ -29,41 +29,43 @@ static const char *const suffixes[STEP_METRICS] = {
     [RATE_BEST] = "_best",         [TIME_EMPTY] = "_empty", [TIME_NET] = "_net"};
 
 static const struct metric fixed[STEP_METRICS] = {
-    [RATE_MAKESPAN] = {.description = "All work over the time from the first start to the last "
-                                      "stop: what strong scaling reports."},
-    [RATE_SUM] = {.description = "Sum over the threads of own work over own time."},
-    [TIME_MEAN] = {.description = "Over the whole run: the time of the threads over the operations "
-                                  "they did in it, disturbances included."},
-    [RATE_BEST] = {.description = "Sum over the threads of the best clean slice."},
-    [TIME_EMPTY] = {.description = "Time of the bare loop (counter, index and branch), for one "
-                                   "operation."},
-    [TIME_NET] = {.description = "The figure less that of the bare loop; the two overlap, so it is "
-                                 "the least that an operation can take by itself."},
-    [OPERATIONS_PER_CYCLE] = {"operations_per_cycle", "operation/cycle", HIGHER_IS_BETTER,
-                              "Operations of one thread in one core cycle: each clean slice over "
-                              "the clock chain right behind it; median."},
+    [RATE_MAKESPAN] = {.description = "All work divided by the time from the first thread's start "
+                                      "to the last thread's stop: the rate for strong scaling."},
+    [RATE_SUM] = {.description =
+                      "Each thread's work divided by its own time, summed over the threads."},
+    [TIME_MEAN] = {.description = "Mean over the whole run, disturbances included: the time of all "
+                                  "threads divided by their operations."},
+    [RATE_BEST] = {.description = "Each thread's best clean slice, summed over the threads."},
+    [TIME_EMPTY] = {.description =
+                        "Time of the empty loop (counter, index and branch) per operation."},
+    [TIME_NET] = {.description = "The figure less the time of the empty loop. The two overlap, so "
+                                 "this is a lower bound of the time of one operation."},
+    [OPERATIONS_PER_CYCLE] =
+        {"operations_per_cycle", "operation/cycle", HIGHER_IS_BETTER,
+         "Operations that one thread completes per core cycle: the rate of each clean slice "
+         "divided by the core clock measured right after it; median."},
     [CLOCK_HERTZ] = {"clock_hertz", "Hz", HIGHER_IS_BETTER,
-                     "Core clock that the clean slices ran at, from chains of dependent additions "
-                     "right behind them under the same vector licence."},
-    [EMPTY_LOOP_RATIO] = {"empty_loop_ratio", "1", LOWER_IS_BETTER,
-                          "Time of the bare loop (counter and branch) over the time of the kernel "
-                          "with as many iterations; the two overlap, so it is never subtracted."},
+                     "Core clock during the clean slices. A chain of dependent additions measures "
+                     "it right after each slice, with the same vector frequency licence in force."},
+    [EMPTY_LOOP_RATIO] =
+        {"empty_loop_ratio", "1", LOWER_IS_BETTER,
+         "Time of an empty loop (counter and branch) divided by the time of the kernel, for the "
+         "same number of iterations. The two overlap, so the program never subtracts it."},
     [OVERLAP_RATIO] = {"overlap_ratio", "1", HIGHER_IS_BETTER,
-                       "Share of the makespan in which all threads ran."},
+                       "Share of the makespan during which all threads ran."},
     [CLEAN_SLICE_RATIO] = {"clean_slice_ratio", "1", HIGHER_IS_BETTER,
-                           "Share of slices that nothing interrupted."},
-    [WORK_DONE] = {"work_operations", "operation", HIGHER_IS_BETTER,
-                   "Operations really done; a fixed work is rounded up to whole loop "
-                   "iterations."},
+                           "Share of the slices that ran without interruption."},
+    [WORK_DONE] =
+        {"work_operations", "operation", HIGHER_IS_BETTER,
+         "Operations performed; a fixed amount of work is rounded up to whole loop iterations."},
 };
 
-static const struct metric work_bytes = {
-    "work_bytes", "byte", HIGHER_IS_BETTER,
-    "Bytes really read and written, as the workload counts them; a fixed work is rounded up to "
-    "whole units of it."};
+static const struct metric work_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
+                                         "Bytes read and written, as the workload counts them; a "
+                                         "fixed amount of work is rounded up to whole units."};
 static const char TIME_EMPTY_RATIO[] =
-    "Time of the bare loop (counter, index and branch) over the time of the kernel with as many "
-    "iterations.";
+    "Time of the empty loop (counter, index and branch) divided by the time of the kernel, for the "
+    "same number of iterations.";
 
 static bool has_metric(const struct workload *workload, enum step_metric which)
 {
@@ -93,7 +95,7 @@ static void word_for(const struct rate *rate, enum step_metric which, struct met
     if (which == RATE)
         metric->description = rate->description;
     if (which == RATE_BEST && rate->combine == COMBINE_MEDIAN)
-        metric->description = "Median over the threads of the best clean slice.";
+        metric->description = "Each thread's best clean slice: median over the threads.";
     if (which == EMPTY_LOOP_RATIO && rate->time)
         metric->description = TIME_EMPTY_RATIO;
     if (which == WORK_DONE && rate_in_bytes(rate))
@@ -208,9 +210,10 @@ static const char *reason_of(enum step_metric which, const struct run *run)
     if (which == CLOCK_HERTZ && run_clock_coarse(run))
         return "CLOCK_MONOTONIC moves in steps that are too coarse to time a chain";
     if (which == CLOCK_HERTZ)
-        return run->workload->team ? "no two clock chains in a row agreed: others took the CPU"
-                                   : "no two clock chains agreed: the trial was too short, or "
-                                     "others took the CPU";
+        return run->workload->team
+                   ? "no two clock chains in a row agreed: other processes used the CPU"
+                   : "no two clock chains agreed: the trial was too short, or other processes used "
+                     "the CPU";
     return "nothing was measured";
 }
 

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #define NAIVE                                                                                      \
-    "\n\nNaive: it measures the way that is known to mislead, to show by how much. Its figure "    \
-    "has no\n"                                                                                     \
-    "limit, no peer and no place among the best."
+    "\n\nNaive: this workload measures in a way that is known to mislead, to show by how "         \
+    "much.\nIts figure has no limit, no peer and no place among the best."
 
 static const char *type_name(enum param_type type)
 {
@@ -229,8 +228,8 @@ void table_print_help(const struct program *program)
            program->name);
     for (const struct workload *const *at = program->workloads; *at; at++)
         printf("  %-16s %s\n", (*at)->name, (*at)->description);
-    printf("\nexit codes: 0 measured and verified, 1 failed or ended early, 2 usage,\n"
-           "3 a resource is lacking, 4 unsupported here, 5 the result was wrong\n");
+    printf("\nexit codes: 0 measured and verified, 1 failed or ended early, 2 usage,\n3 a resource "
+           "is missing, 4 unsupported here, 5 the result was wrong\n");
 }
 
 void table_print_workload_help(const struct program *program, const struct workload *workload)

@@ -35,7 +35,7 @@ static int pin(struct run *run, int cpu)
     CPU_SET_S((size_t)cpu, sizeof set, set);
     if (sched_setaffinity(0, sizeof set, set) == 0)
         return EXIT_OK;
-    run_reason(run, "pinning a thread to CPU %d: %s; has the cpuset changed meanwhile?", cpu,
+    run_reason(run, "pinning a thread to CPU %d: %s; did the cpuset change during the trial?", cpu,
                strerror(errno));
     return EXIT_RESOURCE;
 }
@@ -48,7 +48,8 @@ static int prepare(struct worker *worker)
     if (failure)
         return failure;
     if (run->workload->loop ? loop_allocate(worker) : slices_allocate(worker)) {
-        run_reason(run, "no memory for the records of %u threads: use fewer threads", run->threads);
+        run_reason(run, "not enough memory for the records of %u threads: use fewer threads",
+                   run->threads);
         return EXIT_RESOURCE;
     }
     return run->workload->setup(&worker->thread);
@@ -95,8 +96,8 @@ static void warn_of_empty_loop(const struct trial *trial)
     if (!part || !(trial->empty_loop_ratio > MUCH_EMPTY_LOOP))
         return;
     run_warning(trial->run, "empty_loop",
-                "the bare loop takes %.0f %% of the time, more than %.0f %%: the access itself is "
-                "too short to be measured beside it",
+                "the empty loop takes %.0f %% of the time, more than %.0f %%: the access itself is "
+                "too short to be measured next to it",
                 100 * trial->empty_loop_ratio, 100 * MUCH_EMPTY_LOOP);
 }
 
@@ -334,7 +335,7 @@ static int trial_allocate(struct trial *trial, struct reporter *reporter)
     if (trial->workers)
         memset(trial->workers, 0, bytes);
     if (reporter_allocate(reporter, run) || !trial->workers) {
-        run_reason(run, "no memory for %u threads: use fewer threads", run->threads);
+        run_reason(run, "not enough memory for %u threads: use fewer threads", run->threads);
         return EXIT_RESOURCE;
     }
     return EXIT_OK;

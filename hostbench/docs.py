@@ -163,14 +163,14 @@ def _param_rows(params: Iterable[tuple[Param, list[str]]]) -> list[str]:
 def _remarks(param: Param) -> Iterator[str]:
     """Yield what the table says about a parameter in addition to its help."""
     if param.excludes:
-        yield f"Not together with `{param.excludes}`."
+        yield f"Cannot be combined with `{param.excludes}`."
     if param.resolved_once:
-        yield "Later trials of a case take over what the first one chose."
+        yield "The first trial of a case chooses; later trials use its choice."
     if param.fallbacks:
         pairs = (f"`{wanted}`: `{taken}`" for wanted, taken in param.fallbacks.items())
-        yield f"Where the host lacks it, with a warning: {', '.join(pairs)}."
+        yield f"Replaced with a warning if the host lacks it: {', '.join(pairs)}."
     if param.scope == "host":
-        yield "Set by the operator of the host only."
+        yield "Only the operator of the host can set it."
 
 
 def _metric_rows(metrics: Iterable[tuple[Metric, list[str]]]) -> list[str]:

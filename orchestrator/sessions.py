@@ -21,7 +21,7 @@ from orchestrator.queue.connection import key
 SESSION_S = 12 * 3600
 LINK_S = 300
 FAILURES_MOST, FAILURES_S = 10, 300
-# While Redis is away, the sessions that were used here go on.
+# While Redis is not available, the sessions that were used here go on.
 REMEMBERED_MOST = 1000
 RANDOM_BYTES = 32
 
@@ -55,7 +55,7 @@ class Sessions:
         return session_id, session
 
     async def find(self, session_id: str) -> Session | None:
-        """Return the session, or None. While Redis is away, return one that was used here
+        """Return the session, or None. While Redis is not available, return one that was used here
         before."""
         name = _session(session_id)
         try:
@@ -76,7 +76,7 @@ class Sessions:
         return session
 
     async def end(self, session_id: str) -> None:
-        """End a session, at least here if Redis is away."""
+        """End a session, at least here if Redis is not available."""
         name = _session(session_id)
         self._remembered.pop(name, None)
         await self._redis.delete(name)

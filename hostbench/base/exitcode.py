@@ -39,7 +39,7 @@ _MEANINGS = {
     ExitCode.USAGE: "usage: a bad option, suite, parameter or job id",
     ExitCode.RESOURCE: "a resource is missing: program, results directory, space, permission",
     ExitCode.NOTHING_RAN: "nothing could run here: every case was skipped",
-    ExitCode.INVALID: "a figure above its limit",
+    ExitCode.INVALID: "a figure is above its limit",
     ExitCode.NOT_IDLE: "the host was not idle and the idle policy is fail",
     ExitCode.BUSY: "another run holds this host",
     ExitCode.UNREACHABLE: "the orchestrator cannot be reached, refuses the key, or cannot work now",
@@ -47,11 +47,11 @@ _MEANINGS = {
     ExitCode.CORRUPT: "corrupt: a result failed its verification; trust nothing this host computes",
     ExitCode.WORSE: "compared: a figure is worse",
     ExitCode.UNDECIDED: "compared: a figure is undecided; more jobs would decide it",
-    ExitCode.NOT_COMPARABLE: "compared: there is nothing on both sides that may be compared",
+    ExitCode.NOT_COMPARABLE: "compared: no figure of the two sides can be compared",
     ExitCode.NOT_RESTORED: "the setting that was tested is still in force: its restore failed",
     ExitCode.HANGUP: "ended by SIGHUP; what was measured is kept",
     ExitCode.INTERRUPTED: "ended by SIGINT (Ctrl-C); what was measured is kept",
-    ExitCode.BROKEN_PIPE: "the reader of the output went away",
+    ExitCode.BROKEN_PIPE: "the reader of the output closed it",
     ExitCode.TERMINATED: "ended by SIGTERM; what was measured is kept",
 }
 

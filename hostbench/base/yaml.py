@@ -97,7 +97,9 @@ def _build_mapping(
             raise YamlError("a key must be a word", line)
         key = key_node.value
         if key in mapping:
-            raise YamlError(f"key {shown(key)} stands here a second time; remove one", line)
+            raise YamlError(
+                f"key {shown(key)} appears here a second time; remove one of them", line
+            )
         mapping[key] = _build(loader, value_node, (*place, key), lines)
         lines[(*place, key)] = line
     return mapping

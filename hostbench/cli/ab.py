@@ -33,7 +33,7 @@ TIMEOUT_S_MOST = 3600.0
 @settings.command(epilog=EPILOG)
 def ab(
     workload: Annotated[
-        str, typer.Option(help="What to measure under both settings, such as mem.read.")
+        str, typer.Option(help="Workload to measure under both settings, such as mem.read.")
     ],
     param: Param = None,
     a: Annotated[
@@ -44,32 +44,33 @@ def ab(
     ] = None,
     a_env: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A variable in the environment of A's trials."),
+        typer.Option(metavar="NAME=VALUE", help="An environment variable for the trials of A."),
     ] = None,
     b_env: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A variable in the environment of B's trials."),
+        typer.Option(metavar="NAME=VALUE", help="An environment variable for the trials of B."),
     ] = None,
     a_command: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Run by the shell before each trial of A."),
+        typer.Option(metavar="COMMAND", help="Shell command to run before each trial of A."),
     ] = None,
     b_command: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Run by the shell before each trial of B."),
+        typer.Option(metavar="COMMAND", help="Shell command to run before each trial of B."),
     ] = None,
     restore_command: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Run at the end whatever happens, also after Ctrl-C and kill -9.",
+            help="Shell command to run at the end in any case, even after Ctrl-C and kill -9.",
         ),
     ] = None,
     command_timeout: Annotated[
-        str, typer.Option(metavar="SECONDS", help="The most that each command may take.")
+        str, typer.Option(metavar="SECONDS", help="Time limit of each command.")
     ] = "30",
     blocks: Annotated[
-        str, typer.Option(metavar="N", help="The most blocks of four trials, from 8 to 96.")
+        str,
+        typer.Option(metavar="N", help="Maximum number of blocks of four trials, from 8 to 96."),
     ] = "24",
     margin: Annotated[
         str | None,
@@ -83,10 +84,11 @@ def ab(
     wait: Wait = "0",
     as_json: Json = False,
 ) -> None:
-    """Say whether a setting matters: two settings, measured in turn on this host.
+    """Decide whether a setting matters: measure two settings in turn on this host.
 
-    Blocks of A B B A or B A A B until it is decided, at most 24; better and worse refer to B.
-    A side is a parameter, a variable of the environment or a command, or several of these.
+    It measures blocks of A B B A or B A A B until the result is decided, at most 24; better and
+    worse refer to B. A side is a parameter, an environment variable, a command, or several of
+    these.
     """
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.progress import progress_for

@@ -55,7 +55,7 @@ NAME = "hostbench"
 
 app = typer.Typer(
     name=NAME,
-    help="Measures what this host can really do, and says how far each figure can be trusted.",
+    help="Measures what this host can really do, and shows how far each figure can be trusted.",
     epilog=EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -107,7 +107,7 @@ def run(
     idle_policy: Idle = None,
     peers: Peers = None,
     resume: Annotated[
-        str | None, typer.Option(help="Go on with an interrupted job, by its id or latest.")
+        str | None, typer.Option(help="Continue an interrupted job, given by its id or latest.")
     ] = None,
     wait: Wait = "0",
     far_host: FarHostUrl = None,
@@ -116,7 +116,7 @@ def run(
     results: Results = None,
     no_report: Annotated[
         bool,
-        typer.Option("--no-report", help="Write no page; hostbench report makes it later."),
+        typer.Option("--no-report", help="Write no report; hostbench report can write it later."),
     ] = False,
     openmetrics: Annotated[
         Path | None,
@@ -179,9 +179,10 @@ def plan(
     far_ca: FarCaFile = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a run would measure and how long it takes.
+    """Show what a run would measure and how long it would take.
 
-    Cases of a fixed work are run for a moment, to tell their time; nothing is kept.
+    It runs cases with a fixed amount of work for a moment to estimate their time, and keeps no
+    result.
     """
     from hostbench.cli.commands import plan_job
     from hostbench.cli.plan_view import plan_tree, show_plan
@@ -230,7 +231,8 @@ def list_(
     limit: Annotated[
         str | None,
         typer.Option(
-            metavar="N", help="So many jobs, newest first; 0: all. Default: 20, JSON all."
+            metavar="N",
+            help="Maximum number of jobs, newest first; 0: all. Default: 20; with --json: all.",
         ),
     ] = None,
     results: Results = None,
@@ -291,7 +293,8 @@ def _list_workloads(*, as_json: bool) -> None:
 def show(
     job: Annotated[str, typer.Argument(help="A job id that hostbench list shows, or latest.")],
     samples: Annotated[
-        bool, typer.Option("--samples", help="With --csv: one row a sample, not a metric.")
+        bool,
+        typer.Option("--samples", help="With --csv: one row per sample instead of one per metric."),
     ] = False,
     results: Results = None,
     as_json: Json = False,
@@ -317,12 +320,15 @@ def show(
 def doctor(
     subsystem: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only what touches the figures of one, such as cpu."),
+        typer.Option(
+            metavar="NAME",
+            help="Show only what affects the figures of this subsystem, such as cpu.",
+        ),
     ] = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Say what on this host disturbs or limits measurements. Changes nothing."""
+    """Show what on this host disturbs or limits measurements. It changes nothing."""
     from hostbench.doctor.examination import examine
     from hostbench.results.ids import results_directory
 
@@ -342,15 +348,16 @@ def report(
         ReportFormat,
         typer.Option(
             "--format",
-            help="A page, Markdown for a ticket, CSV as show prints it, or series for Prometheus.",
+            help="An HTML page, Markdown for a ticket, CSV as show prints it, or series for "
+            "Prometheus.",
         ),
     ] = ReportFormat.HTML,
     output: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Where to, - for standard output. Default: report.html in the job's directory; "
-            "the other formats go to standard output.",
+            help="Output file; - for standard output. Default: report.html in the job's "
+            "directory; the other formats go to standard output.",
         ),
     ] = None,
     results: Results = None,

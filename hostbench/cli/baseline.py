@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 baseline = typer.Typer(
     name="baseline",
-    help="Make, merge and check baselines: what hosts of one model do, one JSON file each.",
+    help="Make, merge and check baselines: JSON files with the figures of hosts of one model.",
     rich_markup_mode=None,
 )
 
@@ -30,7 +30,7 @@ EXAMPLE = "xeon-8488c.json"
 WHAT = "the baseline"
 
 Output = Annotated[
-    str, typer.Option("--output", metavar="FILE", help="Where to; - for standard output.")
+    str, typer.Option("--output", metavar="FILE", help="Output file; - for standard output.")
 ]
 
 
@@ -40,7 +40,7 @@ def make(
     output: Output,
     results: Results = None,
 ) -> None:
-    """Make a baseline of jobs of hosts of one model."""
+    """Make a baseline from jobs of hosts of one model."""
     from hostbench.decisions.baseline import made_of
 
     _write(made_of(list(_measured(jobs, results))), output)
@@ -51,7 +51,7 @@ def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Baselines.")],
     output: Output,
 ) -> None:
-    """Put the hosts of several baselines of one model into one, without duplicates."""
+    """Merge several baselines of one model into one, without duplicate hosts."""
     from hostbench.decisions.baseline import merged
     from hostbench.decisions.baseline_files import read_all
 
@@ -66,13 +66,17 @@ def check(
     baseline_file: Annotated[
         Path | None,
         typer.Option(
-            "--baseline", metavar="FILE", help="Default: all that fit of those that list shows."
+            "--baseline",
+            metavar="FILE",
+            help="The baseline to check against. Default: all "
+            "fitting ones that hostbench baseline list "
+            "shows.",
         ),
     ] = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether a host does what other hosts of its model do.
+    """Check whether a host performs like other hosts of its model.
 
     Exit code 0: as expected. 20: low. 21: suspect, or too few hosts are known.
     """
@@ -114,7 +118,7 @@ def show(
 @baseline.command("list", epilog=EPILOG)
 @here_or_there
 def list_(server: "Orchestrator | None", as_json: Json = False) -> None:
-    """List the baselines that checks find, and the folders they are looked for in."""
+    """List the baselines that checks use, and the folders that hostbench searches for them."""
     from hostbench.base.units import plural
     from hostbench.decisions.baseline_files import known_baselines
     from hostbench.decisions.host_words import baseline_words
@@ -135,17 +139,18 @@ def list_(server: "Orchestrator | None", as_json: Json = False) -> None:
 def export(
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Baselines of one model")],
     anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Hash each host once more, with a secret of yours.")
+        bool,
+        typer.Option("--anonymous", help="Hash each host once more, with a secret of your own."),
     ] = False,
     output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where to write it, after it was shown.")
+        str | None, typer.Option(metavar="FILE", help="File to write after showing its content.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Write without a question.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
 ) -> None:
-    """Show a baseline as others may have it, then write it.
+    """Show a baseline in the form for sharing, then write it.
 
-    It has no names, addresses or serial numbers: figures, limits, digests of documents, and facts
-    such as kernel and microcode.
+    The file has figures, limits, digests of documents, and facts such as kernel and microcode, but
+    no names, addresses or serial numbers.
     """
     from hostbench.decisions.baseline import anonymous as made_anonymous
     from hostbench.decisions.baseline import merged
@@ -157,7 +162,7 @@ def export(
             "the file"
         )
     if yes and output is None:
-        raise UsageError("--yes writes, and no file is named; give --output FILE")
+        raise UsageError("--yes needs a file to write; give --output FILE")
     found = made_anonymous(merged(list(read_all(files))), user_salt(os.environ))
     typer.echo(content_of(found).decode(), nl=False)
     if output is None:
@@ -165,7 +170,7 @@ def export(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
-                f"{output} was not written: its content stands above; add --yes to write it "
+                f"{output} was not written: its content is shown above; add --yes to write it "
                 "without a question"
             )
         typer.confirm(f"Write this to {output}?", abort=True, err=True)

@@ -86,7 +86,7 @@ def _check_request(request: RunRequest) -> None:
         for name, value in others.items():
             if value:
                 raise UsageError(
-                    f"--resume goes on with what the job was submitted with; leave out {name}"
+                    f"--resume continues with the settings of the job; leave out {name}"
                 )
     check_subject(request.suite, request.workload, request.params, request.scale)
 

@@ -50,7 +50,8 @@ def compare(
     a: Annotated[str, typer.Argument(metavar="A", help=f"Side A, {SET}.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Side B, given in the same way.")],
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="[C]...", help="Further sides, each beside A.")
+        list[str] | None,
+        typer.Argument(metavar="[C]...", help="Further sides, each compared with A."),
     ] = None,
     host: OfHost = None,
     suite: OfSuite = None,
@@ -67,22 +68,23 @@ def compare(
     require: Annotated[
         Require,
         typer.Option(
-            help="Exit code 0 for: not-worse, whatever is undecided; decided, every figure that "
-            "can be compared; complete, every case of either side."
+            help="Condition for exit code 0, besides that no figure is worse. not-worse: no "
+            "other; decided: every comparable figure is decided; complete: also every "
+            "case of either side can be compared."
         ),
     ] = Require.DECIDED,
     form: Annotated[
         ComparisonFormat,
-        typer.Option("--format", help="A table, Markdown for a pull request, or a page."),
+        typer.Option("--format", help="A table, Markdown for a pull request, or an HTML page."),
     ] = ComparisonFormat.TEXT,
     output: Output = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether figures of one set of jobs differ from those of another.
+    """Compare two sets of jobs and decide which figures differ.
 
-    With four jobs a side, or twelve earlier ones of the host, it decides; else it says how many
-    more it takes.
+    It decides with four jobs per side, or with twelve earlier jobs of the host. With fewer jobs,
+    it shows how many more it needs.
     """
     from hostbench.decisions.compare import compare as compare_jobs
     from hostbench.decisions.index import FigureIndex
@@ -166,7 +168,7 @@ def margin_ratio(text: str) -> float:
         percent = 0.0
     if not MARGIN_LEAST <= percent <= MARGIN_MOST:
         raise UsageError(
-            f"--margin {shown(text)} is no share; give percent from {MARGIN_LEAST:g} to "
+            f"--margin {shown(text)} is not a share; give percent from {MARGIN_LEAST:g} to "
             f"{MARGIN_MOST:g}, such as 2"
         )
     return percent / 100

@@ -44,7 +44,7 @@ POST_S_MOST = 180.0
 
 fleet = typer.Typer(
     name="fleet",
-    help="Measure one suite on many hosts, by the engine that runs them: Kubernetes or Slurm.",
+    help="Measure one suite on many hosts, through the engine that runs them: Kubernetes or Slurm.",
     rich_markup_mode=None,
 )
 fleet.add_typer(reports)
@@ -56,19 +56,22 @@ fleet.add_typer(ends)
 @fleet.command(epilog=EPILOG)
 def measure(
     campaign_file: Annotated[
-        Path, typer.Option(metavar="FILE", help="The campaign, as its engine provides it.")
+        Path, typer.Option(metavar="FILE", help="The campaign file that the engine provides.")
     ],
     node: Annotated[str, typer.Option(metavar="NAME", help="The name of this node.")],
-    engine: Annotated[EngineName, typer.Option(help="What started this command.")],
+    engine: Annotated[EngineName, typer.Option(help="The engine that started this command.")],
     lock: Annotated[
         LockName,
-        typer.Option(help="What keeps other runs away: the host's lock file, or a Lease object."),
+        typer.Option(
+            help="How to keep other runs away: with the host's lock file, or with a Lease object."
+        ),
     ] = "host",
     results: Results = None,
     termination_message: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Where the digest of the document goes, or why there is none."
+            metavar="FILE",
+            help="File for the digest of the document, or for the reason why there is none.",
         ),
     ] = None,
     document_to_log: Annotated[
@@ -81,14 +84,18 @@ def measure(
     ] = None,
     post_keys: Annotated[
         Path | None,
-        typer.Option(metavar="DIRECTORY", help="Holds its api_key and, for TLS, ca.crt."),
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Directory with the orchestrator's api_key and, for TLS, ca.crt.",
+        ),
     ] = None,
     pair: PairName = None,
     meet: Meet = None,
     meet_address: MeetAddress = None,
     secret: SecretDirectory = None,
 ) -> None:
-    """Measure this node for a campaign. Engines call it; its exit code is 0 with a document."""
+    """Measure this node for a campaign. Engines call this command; exit code 0 means that it wrote
+    a document."""
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.progress import progress_for
     from hostbench.fleet.engines import node_lease
@@ -146,18 +153,23 @@ def run(
     peers: Peers = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Its name; that of an existing campaign continues it. Default: new."),
+        typer.Option(
+            help="Name of the campaign; the name of an existing one continues it. "
+            "Default: a new name."
+        ),
     ] = None,
     nodes: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas, or a selector of labels such as rack=r1 (Slurm: n[1-9]). "
-            "Default: all that take work."
+            help="Node names separated by commas, or a label selector such as rack=r1 (Slurm: "
+            "n[1-9]). Default: all nodes that accept work."
         ),
     ] = None,
     at_most: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Measure so many nodes or pairs at once. Default: all."),
+        typer.Option(
+            metavar="N", help="Maximum number of nodes or pairs to measure at once. Default: all."
+        ),
     ] = None,
     pairs: Pairs = None,
     rounds: Rounds = None,
@@ -168,13 +180,13 @@ def run(
     exclusive: Annotated[
         Exclusive,
         typer.Option(
-            help="Keep other work away: requests, by requests of all that a node has; taint, by a "
-            "taint besides; none, not at all."
+            help="How to keep other work away. requests: request all resources of a node; "
+            "taint: also set a taint; none: do not keep it away."
         ),
     ] = Exclusive.REQUESTS,
     time_limit: Annotated[
         str,
-        typer.Option(metavar="SECONDS", help="How long a node or a pair may wait and measure."),
+        typer.Option(metavar="SECONDS", help="Time limit of a node or a pair, waiting included."),
     ] = "3600",
     engine: EngineOption = "kubernetes",
     namespace: Namespace = None,
@@ -182,7 +194,7 @@ def run(
     image: Annotated[
         str | None,
         typer.Option(
-            envvar="HOSTBENCH_IMAGE", help="Kubernetes: the image with hostbench that nodes run."
+            envvar="HOSTBENCH_IMAGE", help="Kubernetes: the hostbench image that the nodes run."
         ),
     ] = None,
     queue: Annotated[
@@ -190,7 +202,7 @@ def run(
         typer.Option(
             "--queue",
             "--partition",
-            help="Kueue's LocalQueue that says when nodes begin, or Slurm's partition.",
+            help="The Kueue LocalQueue that decides when nodes start, or the Slurm partition.",
         ),
     ] = None,
     priority: Annotated[
@@ -199,12 +211,15 @@ def run(
     lock: Annotated[
         LockName,
         typer.Option(
-            help="Kubernetes: keep out campaigns only (lease), or all runs on the host by a "
-            "hostPath (host), which the namespace must allow."
+            help="Kubernetes: lock out other campaigns only (lease), or all runs on the host "
+            "through a hostPath (host), which the namespace must allow."
         ),
     ] = "lease",
     service_account: Annotated[
-        str | None, typer.Option(help="Kubernetes: the account of the pods; it needs Leases.")
+        str | None,
+        typer.Option(
+            help="Kubernetes: the service account of the pods; it needs access to Leases."
+        ),
     ] = None,
     tolerate: Annotated[
         list[str] | None,
@@ -212,7 +227,7 @@ def run(
     ] = None,
     annotation: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Kubernetes: one more annotation of the pods."),
+        typer.Option(metavar="KEY=VALUE", help="Kubernetes: an additional annotation of the pods."),
     ] = None,
     reservation: Annotated[
         str | None, typer.Option(help="Slurm: the reservation that the nodes are in.")
@@ -223,7 +238,8 @@ def run(
     program: Annotated[
         str,
         typer.Option(
-            metavar="PATH", help="Slurm: hostbench on the nodes, such as that of make install."
+            metavar="PATH",
+            help="Slurm: path of hostbench on the nodes, such as that of make install.",
         ),
     ] = "hostbench",
     post: Annotated[
@@ -236,16 +252,19 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What holds api_key and ca.crt for --post. Kubernetes: a Secret of the namespace; "
-            "Slurm: a directory that all nodes see.",
+            help="Source of api_key and ca.crt for --post. Kubernetes: a Secret of the "
+            "namespace; Slurm: a directory that all nodes see.",
         ),
     ] = None,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Start it, print its name and return.")
+        bool, typer.Option("--detach", help="Start the campaign, print its name and exit.")
     ] = False,
     no_documents: Annotated[
         bool,
-        typer.Option("--no-documents", help="Leave the documents for hostbench fleet results."),
+        typer.Option(
+            "--no-documents",
+            help="Do not collect the documents; hostbench fleet results can do it later.",
+        ),
     ] = False,
     results: Results = None,
     as_json: Json = False,
@@ -395,7 +414,7 @@ def status(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show how far each node of a campaign is."""
+    """Show the progress of each node of a campaign."""
     from hostbench.cli.fleet_commands import Follower
 
     campaign = runner.campaign(name)
@@ -427,7 +446,7 @@ def results(
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Collect the documents of a campaign that are not here yet, and print where they are."""
+    """Collect the documents of a campaign that are not here yet, and print their paths."""
     from hostbench.base.errors import HostbenchError
     from hostbench.base.exitcode import ExitCode
     from hostbench.cli.watching import stoppable
@@ -480,7 +499,7 @@ def cancel(
     name: Name,
     as_json: Json = False,
 ) -> None:
-    """End what runs of a campaign; what was measured stays."""
+    """Stop the running parts of a campaign and keep what was measured."""
     runner.cancel(name)
     _show(runner.campaign(name), list(runner.status(name)), as_json=as_json)
 
@@ -492,7 +511,8 @@ def clean(
     name: Name,
     as_json: Json = False,
 ) -> None:
-    """Remove a campaign from its cluster with all that belongs to it. Documents here stay."""
+    """Remove a campaign and all that belongs to it from its cluster. Documents stored here
+    stay."""
     runner.clean(name)
     if as_json:
         print_json({"campaign": name, "removed": True})
@@ -504,7 +524,10 @@ def clean(
 def rights(
     name: Annotated[str, typer.Argument(help="The name of the roles.")] = "hostbench-fleet",
     pods: Annotated[
-        bool, typer.Option("--pods", help="Those of the pods' account, for --lock lease.")
+        bool,
+        typer.Option(
+            "--pods", help="Print the roles of the pods' service account, for --lock lease."
+        ),
     ] = False,
 ) -> None:
     """Print the roles that campaigns on Kubernetes need, for kubectl apply."""

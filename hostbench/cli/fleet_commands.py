@@ -74,7 +74,7 @@ def begin(engine: Engine, request: CampaignRequest) -> Campaign:
         request.pairs.check()
     elif alone := sorted(OF_PAIRS & request.given):
         raise UsageError(
-            f"--{alone[0].replace('_', '-')} says which pairs to measure; give --pairs with it"
+            f"--{alone[0].replace('_', '-')} selects the pairs to measure; give --pairs with it"
         )
     if name is not None and name in engine.campaigns():
         campaign = _continued(engine, request, name)
@@ -231,8 +231,9 @@ class Follower:
             takes_turns = self.campaign.at_most is not None or self.campaign.pairs
             turns = f", as far as {self.campaign.unit_word}s have begun" if takes_turns else ""
             error.message = (
-                f"stopped following ({error.signum.name}); the campaign goes on{turns}: hostbench "
-                f"fleet run --name {name} follows it again, hostbench fleet cancel {name} ends it"
+                f"stopped following ({error.signum.name}); the campaign continues{turns}: "
+                f"hostbench fleet run --name {name} follows it again, hostbench fleet cancel "
+                f"{name} ends it"
             )
             raise
 

@@ -30,13 +30,16 @@ Meet = Annotated[
     str | None,
     typer.Option(
         metavar="PLACE",
-        help="Where its ends meet: a port of this node (:8010), the address and port of the other "
-        "one, or a file that both see.",
+        help="Where the ends of the pair meet: a port of this node (:8010), the address and "
+        "port of the other one, or a file that both see.",
     ),
 ]
 MeetAddress = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="How the other node reaches this one, for that file."),
+    typer.Option(
+        metavar="ADDRESS",
+        help="The address at which the other node reaches this one, for the file of --meet.",
+    ),
 ]
 SecretDirectory = Annotated[
     Path | None,
@@ -62,7 +65,7 @@ def end_of(
     pair = campaign.pair(name)
     if pair is None or node not in pair.nodes:
         raise UsageError(
-            f"--pair {shown(name)} is no pair of node {node} in campaign {campaign.name}; "
+            f"--pair {shown(name)} is not a pair of node {node} in campaign {campaign.name}; "
             "hostbench fleet run gives the right one"
         )
     if meet is None or secret is None:
@@ -82,7 +85,7 @@ def end_of(
 @ends.command("far-end", epilog=EPILOG)
 def far_end(
     campaign_file: Annotated[
-        Path, typer.Option(metavar="FILE", help="The campaign, as its engine hands it out.")
+        Path, typer.Option(metavar="FILE", help="The campaign file that the engine provides.")
     ],
     node: Annotated[str, typer.Option(metavar="NAME", help="The name of this node.")],
     pair: PairName = None,
@@ -91,13 +94,15 @@ def far_end(
     secret: SecretDirectory = None,
     lock: Annotated[
         LockName,
-        typer.Option(help="What keeps other runs away: the host's lock file, or a Lease object."),
+        typer.Option(
+            help="How to keep other runs away: with the host's lock file, or with a Lease object."
+        ),
     ] = "host",
     termination_message: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it says why it failed.")
+        Path | None, typer.Option(metavar="FILE", help="File for the reason of a failure.")
     ] = None,
 ) -> None:
-    """Be the far end of a pair until its near end ends. Engines call it."""
+    """Run the far end of a pair until its near end has ended. Engines call this command."""
     from hostbench.base.interrupt import Interrupt
     from hostbench.cli.progress import progress_for
     from hostbench.fleet.engines import node_lease

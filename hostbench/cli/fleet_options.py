@@ -29,8 +29,8 @@ OptionalName = Annotated[
     str | None,
     typer.Argument(
         metavar="[NAME]",
-        help="A campaign that fleet list shows. Without one: the nodes that were qualified and "
-        "have to be measured again, for their system has changed.",
+        help="A campaign that fleet list shows. Without one: the qualified nodes that have to "
+        "be measured again because their system has changed.",
         callback=_checked,
     ),
 ]
@@ -40,7 +40,7 @@ Shared = Annotated[
     typer.Option(
         metavar="DIRECTORY",
         envvar="HOSTBENCH_SHARED",
-        help="Slurm: where campaigns are; all nodes must see it.",
+        help="Slurm: the directory of the campaigns, which all nodes must see.",
     ),
 ]
 

@@ -75,9 +75,9 @@ Pairs = Annotated[
 ]
 Rounds = Annotated[
     str | None,
-    typer.Option(metavar="N", help=f"So many random rounds of pairs. Default: {ROUNDS}."),
+    typer.Option(metavar="N", help=f"Number of random rounds of pairs. Default: {ROUNDS}."),
 ]
-Seed = Annotated[str, typer.Option(metavar="N", help="Another number gives other random rounds.")]
+Seed = Annotated[str, typer.Option(metavar="N", help="Seed of the random rounds.")]
 Of = Annotated[
     list[str] | None,
     typer.Option("--of", metavar="NAME", help="A campaign that --pairs retest measures again."),
@@ -103,7 +103,9 @@ def schedule(
 
     _check_nodes(nodes)
     if full and rounds is not None:
-        raise UsageError("--full is every pair once, and --rounds is some of them; give one")
+        raise UsageError(
+            "--full measures every pair once and --rounds only some of them; give one of the two"
+        )
     racks = racks_of(rack or (), nodes)
     most = rounds_most(len(nodes))
     number = whole_number("--seed", seed, 0, SEED_MOST)
@@ -183,7 +185,8 @@ def pairs(
     case: Annotated[
         str | None,
         typer.Option(
-            metavar="TITLE", help="Which case. Default: the bandwidth that most of the jobs have."
+            metavar="TITLE",
+            help="Title of the case. Default: the bandwidth case that most of the jobs have.",
         ),
     ] = None,
     campaign: OfCampaigns = None,
@@ -192,10 +195,10 @@ def pairs(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Say which hosts, racks' uplinks and links of a network are slow, from jobs between two hosts.
+    """Find slow hosts, rack uplinks and links of a network from jobs between two hosts.
 
-    A document counts once; two jobs of the same two hosts are two measurements of their link. The
-    racks are those that the documents name, unless --rack is given.
+    Each document counts once; two jobs of the same two hosts are two measurements of their link.
+    Without --rack, the racks are those that the documents name.
     """
     from hostbench.decisions.pair_documents import matrix_of
 

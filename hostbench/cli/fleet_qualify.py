@@ -74,7 +74,7 @@ def qualify(
     from hostbench.fleet.kubernetes.gate import Gate, exit_code, outdated, qualification
 
     if name is None and report is not None:
-        raise UsageError("--report is about a campaign; give its NAME, too")
+        raise UsageError("--report applies to a campaign; give its NAME, too")
     if name is not None and max_age is not None:
         raise UsageError("--max-age is about nodes of earlier campaigns; leave out NAME")
     if name is not None and reboots:
@@ -123,8 +123,8 @@ def _hosts(path: Path) -> "dict[str, FleetHost]":
         raise ResourceError(f"cannot read the report {path}: {error.strerror}") from None
     except ValidationError:
         raise UsageError(
-            f"{path} is no report of this hostbench version; make it with: hostbench fleet report "
-            f"DOCUMENTS --json > {path}"
+            f"{path} is not a report of this hostbench version; make one with: hostbench fleet "
+            f"report DOCUMENTS --json > {path}"
         ) from None
     return {host.host: host for host in report.hosts}
 

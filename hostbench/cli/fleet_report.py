@@ -26,7 +26,7 @@ reports = typer.Typer()
 EXAMPLE = "fleet.html"
 CODES = own_epilog(
     {
-        ExitCode.OK: "what --require says holds",
+        ExitCode.OK: "the condition of --require holds",
         ExitCode.WORSE: "a host is low, or a part of the network is slow",
         ExitCode.UNDECIDED: "suspect, too few hosts, a population of its own, or network unknown",
         ExitCode.NOT_COMPARABLE: "no figure can be used; with complete: something is missing",
@@ -48,9 +48,9 @@ def report(
     require: Annotated[
         Require,
         typer.Option(
-            help="Exit code 0 for: not-worse, no host is low; decided, and none is suspect, "
-            "without others to compare with, or of a population of its own; complete, and no case, "
-            "no node and no document is missing."
+            help="Condition for exit code 0. not-worse: no host is low; decided: also no host "
+            "is suspect, without others to compare with, or a population of its own; "
+            "complete: also no case, no node and no document is missing."
         ),
     ] = Require.DECIDED,
     campaign: OfCampaigns = None,
@@ -59,20 +59,22 @@ def report(
     nodes: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The nodes that should have a document, one a line; - for input."
+            metavar="FILE",
+            help="File with the nodes that should have a document, one per "
+            "line; - for standard input.",
         ),
     ] = None,
     results: Results = None,
     as_json: Json = False,
     as_csv: Csv = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Markdown on standard output, for a ticket.")
+        bool, typer.Option("--markdown", help="Print Markdown for a ticket to standard output.")
     ] = False,
 ) -> None:
-    """Say which hosts of a campaign are bad, from their result documents alone.
+    """Find the bad hosts of a campaign from their result documents alone.
 
-    Hosts of one hardware model are compared with each other, or with a baseline of as many hosts.
-    Jobs between two hosts also give what hostbench fleet pairs says of the network.
+    It compares hosts of one hardware model with each other, or with a baseline of as many hosts.
+    From jobs between two hosts, it also shows what hostbench fleet pairs finds in the network.
     """
     from hostbench.decisions.fleet import checked_fleet
     from hostbench.decisions.fleet_words import fleet_sentences
@@ -161,8 +163,8 @@ def _node_names(path: Path) -> tuple[str, ...]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(
-            f"--nodes {path} cannot be read: {reason}; give a file with a node's name on each line"
+            f"--nodes {path} cannot be read: {reason}; give a file with one node name per line"
         ) from None
     return tuple(line.strip() for line in text.splitlines() if line.strip())

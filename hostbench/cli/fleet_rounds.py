@@ -57,7 +57,7 @@ class PairsRequest:
                 "--of names the campaigns that --pairs retest measures again; give both or neither"
             )
         if self.racks and self.rack_label is not None:
-            raise UsageError("--rack and --rack-label both say what a rack is; give one")
+            raise UsageError("--rack and --rack-label both define the racks; give one of the two")
 
 
 def racks_for(engine: Engine, nodes: Sequence[str], request: PairsRequest) -> dict[str, str]:

@@ -51,20 +51,20 @@ def history(
     figure: Annotated[
         Figure | None,
         typer.Option(
-            help="What the hardware does while left alone, or all work over all time. Default: the "
-            "first, where the case has it."
+            help="undisturbed: what the hardware does without interruptions; delivered: all "
+            "work divided by all time. Default: undisturbed, if the case has it."
         ),
     ] = None,
     form: Annotated[
-        HistoryFormat, typer.Option("--format", help="Lines of text, or a page.")
+        HistoryFormat, typer.Option("--format", help="Lines of text, or an HTML page.")
     ] = HistoryFormat.TEXT,
     output: Output = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Say when a case changed over all stored jobs of a host, and what else changed then.
+    """Show when a case changed over all stored jobs of a host, and what else changed then.
 
-    It takes 8 jobs to tell, and some more of several cases together.
+    It needs 8 jobs, and some more to judge several cases together.
     """
     from hostbench.decisions.history import headline_histories, history_of
     from hostbench.decisions.index import FigureIndex

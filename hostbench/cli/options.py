@@ -58,12 +58,12 @@ Namespace = Annotated[
     str | None,
     typer.Option(help="Kubernetes: the namespace of the campaign. Default: that of kubectl."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Csv = Annotated[bool, typer.Option("--csv", help="CSV on standard output, base units.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV in base units to standard output.")]
 Results = Annotated[
     Path | None,
     typer.Option(
-        "--results", help="Results directory. Default: HOSTBENCH_RESULTS, else ./results."
+        "--results", help="Results directory. Default: HOSTBENCH_RESULTS, otherwise ./results."
     ),
 ]
 SuiteName = Annotated[
@@ -71,7 +71,8 @@ SuiteName = Annotated[
     typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
 ]
 Wait = Annotated[
-    str, typer.Option(metavar="SECONDS", help="How long to wait for another run on this host.")
+    str,
+    typer.Option(metavar="SECONDS", help="How long to wait for another run on this host to end."),
 ]
 Workload = Annotated[
     str | None,
@@ -83,27 +84,32 @@ Scale = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="How much of a suite that has scales (hostbench list suites). Default: the first.",
+        help="Scale of a suite that has several (hostbench list suites). Default: the first.",
     ),
 ]
 Param = Annotated[
     list[str] | None,
     typer.Option(
-        help="A parameter of it, as name=value; all stands for every choice.",
+        help="A parameter of the workload, as name=value; the value all stands for every choice.",
         autocompletion=_assignments,
     ),
 ]
-Trials = Annotated[str | None, typer.Option(metavar="N", help="Exactly so many trials a case.")]
+Trials = Annotated[
+    str | None, typer.Option(metavar="N", help="Run exactly this many trials per case.")
+]
 Idle = Annotated[
     IdlePolicy | None,
-    typer.Option(help="When the host is not idle: end, measure and say so, or do not ask."),
+    typer.Option(
+        help="If the host is not idle. fail: stop; flag: measure and flag the result; "
+        "force: measure without checking."
+    ),
 ]
 Peers = Annotated[
     str | None,
     typer.Option(
         metavar="auto|none|NAME,NAME",
-        help="Tools measured in turn with ours, such as likwid-bench, sysbench or fio. "
-        "Default: as the suite says; one workload: none.",
+        help="Peer tools to measure in turn with hostbench, such as likwid-bench, sysbench or "
+        "fio. Default: those of the suite; for one workload: none.",
     ),
 ]
 
@@ -121,7 +127,7 @@ FarKeyFile = Annotated[
     typer.Option(
         "--far-key-file",
         metavar="FILE",
-        help="A file with its key. Default: HOSTBENCH_FAR_KEY_FILE.",
+        help="File with the key of that service. Default: HOSTBENCH_FAR_KEY_FILE.",
     ),
 ]
 FarCaFile = Annotated[
@@ -129,34 +135,41 @@ FarCaFile = Annotated[
     typer.Option(
         "--far-ca",
         metavar="FILE",
-        help="Who signed its certificate. Default: HOSTBENCH_FAR_CA_FILE, the system's.",
+        help="CA that signed the service's certificate. Default: HOSTBENCH_FAR_CA_FILE, "
+        "otherwise those of the system.",
     ),
 ]
 
 Url = Annotated[
     str | None,
     typer.Option(
-        "--url", metavar="URL", help="The orchestrator. Default: HOSTBENCH_URL, configuration."
+        "--url",
+        metavar="URL",
+        help="URL of the orchestrator. Default: HOSTBENCH_URL, otherwise the configuration.",
     ),
 ]
 KeyFile = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="A file with its key. Default: HOSTBENCH_API_KEY_FILE, configuration."
+        metavar="FILE",
+        help="File with the orchestrator's key. Default: "
+        "HOSTBENCH_API_KEY_FILE, otherwise the configuration.",
     ),
 ]
 CaFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Who signed its certificate. Default: HOSTBENCH_CA_FILE, configuration.",
+        help="CA that signed the orchestrator's certificate. Default: HOSTBENCH_CA_FILE, "
+        "otherwise the configuration.",
     ),
 ]
 Config = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="The configuration. Default: HOSTBENCH_CONFIG, ~/.config/hostbench/config.toml.",
+        help="Configuration file. Default: HOSTBENCH_CONFIG, otherwise "
+        "~/.config/hostbench/config.toml.",
     ),
 ]
 

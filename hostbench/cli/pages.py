@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 OPTION, WHAT = "--output", "the output"
 Output = Annotated[
     str | None,
-    typer.Option(OPTION, metavar="FILE", help="Where to. Default, and -: standard output."),
+    typer.Option(OPTION, metavar="FILE", help="Output file. Default, and -: standard output."),
 ]
 HTML, PAGE = "--html", "the page"
-Page = Annotated[Path | None, typer.Option(HTML, metavar="FILE", help="Write a page as well.")]
+Page = Annotated[Path | None, typer.Option(HTML, metavar="FILE", help="Also write an HTML page.")]
 OfHost = Annotated[str | None, typer.Option("--host", help="Only jobs of this host.")]
 OfSuite = Annotated[str | None, typer.Option("--suite", help="Only jobs of this suite.")]
 OfCampaigns = Annotated[
@@ -31,9 +31,9 @@ OfCampaigns = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Only jobs from then on: 2026-11-20, or 3d ago."),
+    typer.Option(metavar="TIME", help="Only jobs from this time on: 2026-11-20, or 3d ago."),
 ]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs before then.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs before this time.")]
 
 
 def jobs_named(

@@ -32,8 +32,9 @@ def show_baseline(baseline: Baseline, name: str, stream: TextIO) -> None:
         table.add_row(Text(f"{one.title}{mark}"), *_cells(one))
     console.print(table)
     console.print(
-        f"expected: at least this of a sound host, of times at most (95/95). {HEADLINE}: headline "
-        "figures, which decide. ±: standard deviation between jobs of a host, and between hosts."
+        "expected: a sound host reaches at least this figure, or for times at most (95/95). "
+        f"{HEADLINE}: headline figures, which decide. ±: standard deviation between jobs of a "
+        "host, and between hosts."
     )
 
 

@@ -37,7 +37,7 @@ def show_jobs(found: JobList, stream: TextIO) -> None:
     """Print the jobs, newest first, and what Redis keeps."""
     console = console_for(stream)
     if not found.jobs:
-        console.print("There are no such jobs; submit one with: hostbench submit quick")
+        console.print("No job matches; submit one with: hostbench submit quick")
     else:
         console.print(_jobs_table(found.jobs))
     if found.memory is not None:

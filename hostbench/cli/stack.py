@@ -44,7 +44,7 @@ stack = typer.Typer()
 
 Job = Annotated[str, typer.Argument(help="A job id that hostbench jobs shows, or latest.")]
 Wait = Annotated[
-    bool, typer.Option("--wait", help="Follow the job to its end, and end with its exit code.")
+    bool, typer.Option("--wait", help="Follow the job until it ends, and return its exit code.")
 ]
 
 
@@ -63,7 +63,7 @@ def _reach_or_none(
         bool,
         typer.Option(
             "--stack",
-            help="Ask an orchestrator about its jobs. Default where one of the next is given.",
+            help="Use the jobs of an orchestrator. Default if one of the next options is given.",
         ),
     ] = False,
     url: Url = None,
@@ -94,7 +94,8 @@ def refuse_here(**given: object) -> None:
         if value is not None:
             option = name.replace("_", "-")
             raise UsageError(
-                f"--{option} is about files here, not about an orchestrator's jobs: leave it out"
+                f"--{option} applies to local files, not to the jobs of an orchestrator: leave "
+                "it out"
             )
 
 
@@ -103,17 +104,22 @@ def submit(
     server: "Orchestrator",
     suite: Annotated[
         str | None,
-        typer.Argument(help="A suite of the orchestrator by name, or the path of one here."),
+        typer.Argument(help="Name of a suite of the orchestrator, or path of a local suite."),
     ] = None,
     scale: Scale = None,
     workload: Workload = None,
     param: Param = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(help="Where; twice for two hosts. Default: the only one there is."),
+        typer.Option(
+            help="Host to measure; give it twice for two hosts. Default: the only registered host."
+        ),
     ] = None,
     priority: Annotated[
-        str, typer.Option(metavar="N", help="Each step is worth ten minutes of waiting: -10 to 10.")
+        str,
+        typer.Option(
+            metavar="N", help="From -10 to 10; each step counts like ten minutes of waiting."
+        ),
     ] = "0",
     trials: Trials = None,
     idle_policy: Idle = None,
@@ -167,12 +173,13 @@ def _queued(server: "Orchestrator", job: "JobView", *, wait: bool, as_json: bool
 def jobs(
     server: "Orchestrator",
     state: Annotated[
-        str | None, typer.Option(help="Only those that are queued, running, succeeded and so on.")
+        str | None,
+        typer.Option(help="Only jobs in this state: queued, running, succeeded and so on."),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Only those of this host.")] = None,
-    limit: Annotated[str, typer.Option(metavar="N", help="So many, newest first; 0: all.")] = str(
-        JOBS_SHOWN
-    ),
+    host: Annotated[str | None, typer.Option(help="Only jobs of this host.")] = None,
+    limit: Annotated[
+        str, typer.Option(metavar="N", help="Maximum number of jobs, newest first; 0: all.")
+    ] = str(JOBS_SHOWN),
     as_json: Json = False,
 ) -> None:
     """List the jobs of the orchestrator."""
@@ -191,7 +198,7 @@ def jobs(
 
 @_command
 def job(server: "Orchestrator", job: Job, as_json: Json = False) -> None:
-    """Show where a job of the orchestrator stands."""
+    """Show the state of a job of the orchestrator."""
     from hostbench.cli.job_commands import job_id
     from hostbench.cli.render_jobs import show_job
 
@@ -204,7 +211,7 @@ def job(server: "Orchestrator", job: Job, as_json: Json = False) -> None:
 
 @_command
 def cancel(server: "Orchestrator", job: Job, as_json: Json = False) -> None:
-    """End a job of the orchestrator; what it measured is kept."""
+    """Cancel a job of the orchestrator and keep what it measured."""
     from hostbench.cli.job_commands import job_id
 
     view = server.cancel(job_id(server, job))
@@ -219,7 +226,7 @@ def cancel(server: "Orchestrator", job: Job, as_json: Json = False) -> None:
 
 @_command
 def resume(server: "Orchestrator", job: Job, wait: Wait = False, as_json: Json = False) -> None:
-    """Queue a job again that did not succeed; its finished cases are kept."""
+    """Queue an unsuccessful job again and keep its finished cases."""
     from hostbench.cli.job_commands import job_id
 
     _queued(server, server.resume(job_id(server, job)), wait=wait, as_json=as_json)
@@ -245,7 +252,7 @@ def console(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print a link to the console that logs a browser in, once, within five minutes."""
+    """Print a link that logs a browser in to the console, once, within five minutes."""
     link = server.console_link()
     url = f"{server.url}{link.path}"
     if as_json:
@@ -256,7 +263,10 @@ def console(
         import webbrowser
 
         if not webbrowser.open(url):
-            typer.echo("no browser can be opened here: open the link where there is one", err=True)
+            typer.echo(
+                "this machine cannot open a browser: open the link on one that has a browser",
+                err=True,
+            )
 
 
 @_command
@@ -281,11 +291,13 @@ def result(
     as_csv: Csv = False,
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Into a file: the document, or with --csv the CSV."),
+        typer.Option(metavar="FILE", help="File for the document or, with --csv, for the CSV."),
     ] = None,
     report: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The report as a page into a file; - for the output."),
+        typer.Option(
+            metavar="FILE", help="File for the report as an HTML page; - for standard output."
+        ),
     ] = None,
 ) -> None:
     """Show what a job of the orchestrator measured, or fetch it."""

@@ -59,8 +59,8 @@ def watch(server: Orchestrator, job: str) -> JobView:
                 return _watched(server, server.job(job), progress)
         except Interrupted as error:
             error.message = (
-                f"stopped watching ({error.signum.name}); the job goes on: hostbench watch {job} "
-                f"shows it again, hostbench cancel {job} ends it"
+                f"stopped watching ({error.signum.name}); the job continues: hostbench watch "
+                f"{job} shows it again, hostbench cancel {job} cancels it"
             )
             raise
 

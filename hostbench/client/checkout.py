@@ -98,7 +98,7 @@ def _check_owner(path: Path) -> None:
     if found.st_mode & stat.S_IWOTH:
         raise _distrust(path, "may be written by everybody")
     if found.st_mode & stat.S_IWGRP and not _of_one_user(found.st_gid, found.st_uid):
-        raise _distrust(path, "may be written by others of its group")
+        raise _distrust(path, "is writable by its group")
 
 
 def _distrust(path: Path, why: str) -> DistrustError:

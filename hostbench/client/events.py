@@ -69,9 +69,9 @@ class JobEvents:
         now_s = time.monotonic()
         if self._lost_since_s is None:
             self._lost_since_s = now_s
-            self._say(f"{error.message}; trying again, the job goes on meanwhile")
+            self._say(f"{error.message}; trying again, the job continues")
         if now_s - self._lost_since_s > GIVE_UP_S:
-            error.add(f"stopped trying; the job goes on: hostbench watch {self._job_id}")
+            error.add(f"stopped trying; the job continues: hostbench watch {self._job_id}")
             raise error
         time.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)

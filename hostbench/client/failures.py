@@ -45,13 +45,13 @@ def lost_contact(connection: Connection, error: httpx.TransportError) -> Unreach
             return UnreachableError(_certificate(connection, cause))
     if any(isinstance(cause, ssl.SSLError) and not _ended(cause) for cause in causes):
         return UnreachableError(
-            f"{url} does not speak TLS, or no version of it that is known here; is it http://…? "
-            f"The address is from {named_by}"
+            f"{url} does not speak TLS, or no version of it that hostbench supports; is it "
+            f"http://…? The address is from {named_by}"
         )
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         why, remedy = f"there is no host {shown(connection.address.host)}", "correct"
     elif isinstance(error, httpx.ConnectTimeout):
-        why, remedy = "no answer from there", "check that the host is up, or correct"
+        why, remedy = "the host does not answer", "check that the host is up, or correct"
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         why, remedy = "nothing listens there", "start the stack (make up), or correct"
     elif isinstance(error, httpx.TimeoutException):

@@ -18,8 +18,8 @@ def headline(test: SettingTest) -> str:
     if test.word in by_word:
         return f"{test.word}: {by_word[test.word]}{_by(test)}."
     if not test.figures:
-        return f"{test.word}: no figure of both settings may be used."
-    return f"{test.word}: {plural(test.blocks, 'block')} do not decide{_by(test)}."
+        return f"{test.word}: no figure of both settings can be used."
+    return f"{test.word}: {plural(test.blocks, 'block')} are not enough to decide{_by(test)}."
 
 
 def _by(test: SettingTest) -> str:
@@ -75,9 +75,9 @@ def more_sentences(test: SettingTest) -> Iterator[str]:
             yield f"{kind}: undecided: {figure.reason}."
         elif figure.least_effect_ratio is not None:
             yield (
-                f"{kind}: {plural(figure.blocks, 'block')} show changes from "
-                f"{percent(figure.least_effect_ratio)} on; longer trials or more --blocks show "
-                "smaller ones."
+                f"{kind}: {plural(figure.blocks, 'block')} would show changes of "
+                f"{percent(figure.least_effect_ratio)} or more; longer trials or more --blocks "
+                "show smaller ones."
             )
     for kind, reason in test.no_figure.items():
         yield f"{kind}: {reason}."
@@ -89,6 +89,6 @@ def error_sentence(test: SettingTest) -> str:
     """Return how often such words are wrong."""
     wrong = bound(round(1 - test.confidence, 3))
     return (
-        f"Error rate: where a setting changes nothing, at most {wrong} of tests call any figure "
-        "better or worse, whenever they stop."
+        f"Error rate: if a setting changes nothing, at most {wrong} of tests call any figure "
+        "better or worse, no matter when they stop."
     )

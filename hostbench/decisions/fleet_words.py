@@ -64,8 +64,8 @@ def _why_none(fleet: FleetCheck) -> str:
             "run --exclusive) and measure again"
         )
     return (
-        f"each has fewer than {HOSTS_LEAST} others of its model with the same cases; measure more "
-        "hosts, or give a baseline"
+        f"each has fewer than {HOSTS_LEAST} others of its model with the same cases; measure "
+        "more hosts, or provide a baseline"
     )
 
 
@@ -141,8 +141,8 @@ def population_words(one: Population, other: Population) -> str:
     having = f"with {facts}" if facts else "with no single fact in common"
     how = ", ".join(ratio_words(ratio) for ratio in one.differs[:NAMED])
     return (
-        f"{plural(one.hosts, 'host')} {having} are a population of their own beside the other "
-        f"{other.hosts:,}, and are judged apart: {how or 'other figures'}."
+        f"{plural(one.hosts, 'host')} {having} form a population separate from the other "
+        f"{other.hosts:,} and are judged separately: {how or 'other figures'}."
     )
 
 

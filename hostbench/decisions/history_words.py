@@ -31,7 +31,7 @@ def history_headline(history: History) -> str:
     start = f"{history.title} on {history.host}, {jobs}, {history.kind}"
     if history.word is Word.UNDECIDED:
         least = series_least(history.confidence)
-        return f"{start}: undecided: to find a change takes {least} jobs."
+        return f"{start}: undecided: finding a change needs {least} jobs."
     if not history.changes:
         return f"{start}: no change found."
     return f"{start}: changed {_times(len(history.changes))}."
@@ -46,9 +46,10 @@ def change_sentence(change: ChangePoint, unit: str) -> str:
     before, after = human(change.value_before, unit), human(change.value_after, unit)
     low, high = relative(change.low).removesuffix(" %"), relative(change.high)
     return (
-        f"{day(change.created_unix_s)} {change.word} {relative(change.ratio)} ({low} to {high}): "
-        f"{before} in {plural(change.jobs_before, 'job')} before, {after} in {change.jobs_after} "
-        f"from {change.job} on; changes from {percent(change.least_effect_ratio)} on would show"
+        f"{day(change.created_unix_s)} {change.word} {relative(change.ratio)} ({low} to "
+        f"{high}): {before} in {plural(change.jobs_before, 'job')} before, {after} in "
+        f"{change.jobs_after} from {change.job} on; changes of "
+        f"{percent(change.least_effect_ratio)} or more would show"
     )
 
 
@@ -62,7 +63,7 @@ def history_remarks(history: History) -> Iterator[str]:
     """Yield what would have been seen, and what is missing."""
     if history.least_effect_ratio is not None and history.least_effect_jobs is not None:
         yield (
-            f"Changes from {percent(history.least_effect_ratio)} on would show, with "
+            f"Changes of {percent(history.least_effect_ratio)} or more would show with "
             f"{history.least_effect_jobs} jobs on each side."
         )
     for why in history.left_out:
@@ -71,13 +72,13 @@ def history_remarks(history: History) -> Iterator[str]:
     if shown is not None and shown > ASSUMED_AUTOCORRELATION:
         yield (
             f"Neighbouring jobs have an autocorrelation of {shown:.1f}: the host drifts, and a "
-            "change may be a part of that. Jobs further apart tell more."
+            "change may be part of the drift. Jobs further apart give more evidence."
         )
     if history.clock_went_back:
         yield clock_sentence(
             history.clock_went_back,
-            "the jobs stand in the order of their time stamps, which may not be the order in which "
-            "they were measured.",
+            "the jobs are in the order of their time stamps, which may differ from the order "
+            "in which they were measured.",
         )
 
 
@@ -97,4 +98,4 @@ def error_sentences(found: HostHistory, other: str = BY_OPTION) -> Iterator[str]
     if len(kinds) == 1:
         left = next(kind for kind in FigureKind if kind not in kinds)
         more = f" The {left} figure: {other.format(left)}."
-    yield f"Error rate: where nothing changed, at most {error} of {what}.{more}"
+    yield f"Error rate: if nothing changed, at most {error} of {what}.{more}"

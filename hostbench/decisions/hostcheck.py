@@ -83,11 +83,11 @@ def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCh
     if baseline is not None and 0 < len(others) < HOSTS_LEAST:
         notes.insert(
             0,
-            f"The baseline has {plural(len(others), 'other host')} of this model and is used from "
-            f"{HOSTS_LEAST} on; until then the limit is the reference.",
+            f"The baseline has {plural(len(others), 'other host')} of this model; hostbench "
+            f"uses it from {HOSTS_LEAST} hosts on. Until then the limit is the reference.",
         )
     elif baseline is not None and not others:
-        notes.insert(0, "The baseline has no host but this one.")
+        notes.insert(0, "The baseline has no other host than this one.")
     kinds = {case: subsystem_of(figures[case].workload) for case in logs}
     judged = _judged(checks, error_shares(logs, kinds))
     word = _word_of(judged)

@@ -25,7 +25,7 @@ def method_change(
     for side in (a, b):
         found = {_passed(job, case.subsystem, relevant) for job in side}
         if len(found) > 1:
-            return 1.0, "the jobs of one side are of versions that measure it in different ways"
+            return 1.0, "the jobs of one side are from versions that measure it differently"
         sides.append(found.pop())
     factor = 1.0
     for one in relevant:

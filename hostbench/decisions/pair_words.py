@@ -46,9 +46,7 @@ def suspect_links_sentence(matrix: PairMatrix) -> str | None:
     count = sum(one.word is PairWord.SUSPECT for one in matrix.links)
     if not count:
         return None
-    return (
-        f"{plural(count, 'link')} of {len(matrix.links)} suspect; of sound ones one of twenty is."
-    )
+    return f"{plural(count, 'link')} of {len(matrix.links)} suspect; one in twenty sound ones is."
 
 
 def headline(matrix: PairMatrix) -> str:
@@ -80,9 +78,9 @@ def evidence(one: Judged) -> str:
     """Return how far off it is, and how surely."""
     chance = "" if one.chance is None else f"; by chance: {_odds(one.chance)}"
     beside: dict[type[Judged], str] = {
-        HostNetwork: "beside the other hosts" + (" of its rack" if _rack(one) else ""),
-        Uplink: "beside the other racks",
-        Link: "beside what its hosts reach with others",
+        HostNetwork: "compared with the other hosts" + (" of its rack" if _rack(one) else ""),
+        Uplink: "compared with the other racks",
+        Link: "compared with what its hosts reach with other hosts",
     }
     times = plural(one.measured, "measurement")
     return f"{relative(one.ratio)} {beside[type(one)]}, in {times}{chance}."
@@ -104,18 +102,19 @@ def rack_sentences(matrix: PairMatrix) -> Iterator[str]:
             continue
         if one.inside_ratio is None:
             yield (
-                f"Rack {one.rack}: no pair within the rack was measured, so its hosts may be slow "
-                "rather than its uplink."
+                f"Rack {one.rack}: no pair within the rack was measured, so the hosts may be "
+                "slow instead of the uplink."
             )
         elif one.whole_rack:
             yield (
-                f"Rack {one.rack}: pairs within it are slow, too ({relative(one.inside_ratio)}): "
-                "look at its switch and at what its hosts have in common."
+                f"Rack {one.rack}: pairs within it are slow, too "
+                f"({relative(one.inside_ratio)}): check its switch and what its hosts have in "
+                "common."
             )
         else:
             yield (
-                f"Rack {one.rack}: pairs within it are not slow ({relative(one.inside_ratio)}), so "
-                "it is the way out of the rack."
+                f"Rack {one.rack}: pairs within it are not slow ({relative(one.inside_ratio)}), "
+                "so the uplink is slow."
             )
 
 
@@ -147,8 +146,9 @@ def error_sentence(matrix: PairMatrix) -> str:
     """Return how often the word slow is wrong."""
     rate = bound(matrix.error_rate)
     return (
-        f"Where all is sound, at most {rate} of campaigns call any host or uplink slow, and as "
-        "many any link. Suspect decides nothing: one of twenty sound ones is suspect."
+        f"If everything is sound, at most {rate} of campaigns call any host or uplink slow, and "
+        "at most as many any link. Suspect is not a decision: one in twenty sound ones is "
+        "suspect."
     )
 
 
@@ -176,7 +176,7 @@ def next_sentence(matrix: PairMatrix) -> str | None:
     what = "the suspects" if _counts(matrix, PairWord.SUSPECT, links=False) else "suspect links"
     return (
         f"To decide {what}, measure {plural(pairs, 'pair')} in "
-        f"{plural(len(matrix.next_rounds), 'round')}, and give all documents together."
+        f"{plural(len(matrix.next_rounds), 'round')}, and report all documents together."
     )
 
 

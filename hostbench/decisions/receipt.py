@@ -83,7 +83,7 @@ def _answer(
     if judged(check):
         return _beside_others(check, items)
     if not any(case.verdict in USABLE for case in document.cases if not case.naive):
-        return "Unknown: no figure of this job may be used."
+        return "Unknown: no figure of this job can be used."
     shares = {
         line.subsystem: share_of_limit(line.headline) for line in lines if line.headline is not None
     }
@@ -108,7 +108,7 @@ def _answer(
         return f"No reference: no limit of {without or unusable} is known, and there is {others}."
     rest = f"No reference for {without}: no known limit, {others}." if without else ""
     if unusable:
-        rest = f"No headline figure of {unusable} may be used. {rest}".rstrip()
+        rest = f"No headline figure of {unusable} can be used. {rest}".rstrip()
     found = f"; {', '.join(known)}." if known else "."
     small = sum(item.is_fault and not _costs(item) for item in items)
     slight = f", and {small} of little effect" if small else ""
@@ -214,7 +214,7 @@ def _without_figure(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
     yield ReceiptItem(
         text=f"{len(wrong)} of {plural(len(cases), 'case')} {'has' if len(wrong) == 1 else 'have'} "
         f"no figure to use ({words}).",
-        evidence=f"{named}{more}; the reasons stand below.",
+        evidence=f"{named}{more}; the reasons are listed below.",
         lost_ratio=1.0,
     )
 

@@ -68,11 +68,11 @@ def kinds_sentence(comparison: Comparison) -> str | None:
     both = any(len(case.changes) > 1 for case in comparison.cases)
     if delivered and not undisturbed and both:
         return (
-            "Only delivered figures changed: the hardware is as fast as before, and other load or "
-            "a quota takes more or less of it."
+            "Only delivered figures changed: the hardware is as fast as before, but other load "
+            "or a quota takes a different share of it."
         )
     if undisturbed and not delivered and both:
-        return "Only undisturbed figures changed: other load on the host hides it in the rest."
+        return "Only undisturbed figures changed: other load hides the change in delivered ones."
     return None
 
 
@@ -109,8 +109,8 @@ def notices(comparison: Comparison) -> Iterator[str]:
     if comparison.clock_went_back:
         yield clock_sentence(
             comparison.clock_went_back,
-            "in which order the sides were measured is unknown, so intervals of a guest hold the "
-            "drift between two moments.",
+            "the order in which the sides were measured is unknown, so intervals of a virtual "
+            "machine include the drift between two moments.",
         )
 
 
@@ -127,8 +127,8 @@ def undecided_sentences(comparison: Comparison) -> Iterator[str]:
     least = sorted(one.least_effect_ratio for one in undecided if one.least_effect_ratio)
     if least:
         widest = percent(least[-1])
-        most = f" (the least precise: from {widest} on)" if widest != percent(least[0]) else ""
-        yield f"The undecided figures show changes from {percent(least[0])} on{most}."
+        most = f" (the least precise: {widest} or more)" if widest != percent(least[0]) else ""
+        yield f"The undecided figures would show changes of {percent(least[0])} or more{most}."
     more = sorted(one.more for one in undecided if one.more is not None and one.reason is None)
     if more:
         some = "them" if len(more) == len(undecided) else f"{len(more)} of these {len(undecided)}"
@@ -153,8 +153,8 @@ def not_comparable_sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Not comparable: {reason} ({named}{more})."
     if comparison.word is Word.NOT_COMPARABLE:
         yield (
-            "Give jobs that have cases in common, clean or noisy ones; hostbench doctor says what "
-            "disturbs a host."
+            "Compare jobs that have clean or noisy cases in common; hostbench doctor shows "
+            "what disturbs a host."
         )
 
 
@@ -164,8 +164,8 @@ def error_sentence(comparison: Comparison) -> str:
     earlier = ""
     if comparison.earlier:
         jobs = plural(comparison.earlier, "other job")
-        earlier = f" The spread between jobs is taken from {jobs} of the same hosts."
+        earlier = f" The spread between jobs comes from {jobs} of the same hosts."
     return (
-        f"Error rate: where nothing changed, at most {bound(round(wrong, 3))} of comparisons call "
+        f"Error rate: if nothing changed, at most {bound(round(wrong, 3))} of comparisons call "
         f"any figure better or worse.{earlier}"
     )

@@ -96,7 +96,7 @@ def kernel_command_line(view: View) -> Outcome:
     if not relevant:
         return ok("nothing that figures depend on", line.excerpt("none of those that matter"))
     text = "figures depend on " + ", ".join(word.partition("=")[0] for word in relevant)
-    advice = Advice("compare only with hosts started alike", Reach.OWN)
+    advice = Advice("compare only with hosts that were started with the same options", Reach.OWN)
     return notice(text, line.excerpt(" ".join(relevant)), advice=advice)
 
 

@@ -22,7 +22,7 @@ PROCESSES_HIDDEN = "not every process of this host can be seen from here"
 class Topic(StrEnum):
     """The groups of findings, in the order of a report."""
 
-    NOISE = "others on this host"
+    NOISE = "other work on this host"
     SHARE = "share of the host"
     CLOCK = "clock"
     TEMPERATURE = "temperature"
@@ -131,7 +131,7 @@ def unreadable(reading: Reading) -> Outcome:
     """Return that the finding is unknown because its file cannot be read."""
     if reading.reason is not None:
         return unknown("cannot be read", reading)
-    return unknown("says nothing that is known here", reading)
+    return unknown("has a value that hostbench does not know", reading)
 
 
 def _evidence(seen: tuple[Seen, ...]) -> tuple[Evidence, ...]:

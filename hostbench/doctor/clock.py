@@ -41,7 +41,7 @@ def governor(view: View) -> Outcome:
     if "powersave" in names and not set(drivers.values) <= SELF_SCALING_DRIVERS:
         text = f"powersave of {driver} keeps the lowest clock whatever the load"
         return problem(text, governors, drivers, advice=advice)
-    text = f"{governors}, by {driver}: the clock follows the load, so work that waits runs slow"
+    text = f"{governors}, by {driver}: the clock follows the load, so work that waits runs slowly"
     return notice(text, governors, drivers, advice=advice)
 
 

@@ -52,7 +52,7 @@ def smt(view: View) -> Outcome:
         f"use no more threads than cores (threads=N); or, for all: echo off > {CPUS}/smt/control",
         Reach.HARDWARE,
     )
-    text = f"on: allowed CPUs share {len(shared)} cores; hostbench uses one a core first"
+    text = f"on: allowed CPUs share {len(shared)} cores; hostbench uses one per core first"
     return notice(text, active, control, seen, advice=advice)
 
 

@@ -69,14 +69,14 @@ def io_uring(view: View) -> Outcome:
     if answer == errno.EFAULT:
         return ok("can be used", seen, disabled)
     if answer == errno.ENOSYS:
-        text = "not in this kernel; disk workloads use slower ways"
+        text = "not in this kernel; disk workloads use slower interfaces"
         return notice(text, seen, disabled, advice=Advice("a kernel from 5.1 on", Reach.KERNEL))
     if answer not in (errno.EPERM, errno.EACCES):
-        return unknown("an answer that is not known here", seen, disabled)
+        return unknown("an answer that hostbench does not know", seen, disabled)
     if disabled.number:
         advice = Advice("sysctl kernel.io_uring_disabled=0", Reach.KERNEL)
         return notice("switched off by the kernel", seen, disabled, advice=advice)
-    text = "forbidden by a system call filter; disk workloads use slower ways"
+    text = "forbidden by a system call filter; disk workloads use slower interfaces"
     # https://github.com/moby/moby/pull/46762
     advice = Advice("start the container with a seccomp profile that adds io_uring", Reach.STARTED)
     return notice(text, seen, disabled, advice=advice)

@@ -178,7 +178,7 @@ _BUSES = (
 )
 # Serial ATA uses 8b/10b coding.
 _SATA_SHARE = 8 / 10
-GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
+GUEST = "this is a virtual machine, and the link that it sees may not be real"
 
 
 @dataclass(frozen=True)

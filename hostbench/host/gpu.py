@@ -12,7 +12,7 @@ from hostbench.host import pcie
 from hostbench.model.host import Gpu, GpuFacts, Gpus, PcieLink, Virtualisation
 from hostbench.programs.program import find_program, output_of
 
-GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
+GUEST = "this is a virtual machine, and the link that it sees may not be real"
 # Device files of GPU drivers: NVIDIA's, AMD's for computing, all that draw, WSL's.
 DEVICE_FILES = ("dev/nvidiactl", "dev/kfd", "dev/dri/renderD*", "dev/dxg")
 # NVIDIA's driver is loaded: on a host without a display, its first use creates its device files.
@@ -71,8 +71,8 @@ def list_devices(program: Path) -> DeviceList:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ResourceError(
-            f"{program} --list-devices prints no list of devices: {where}: {first['msg']}; "
-            f"{REBUILD}"
+            f"{program} --list-devices does not print a list of devices: {where}: "
+            f"{first['msg']}; {REBUILD}"
         ) from None
 
 

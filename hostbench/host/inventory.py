@@ -105,7 +105,7 @@ def _machine(root: Path) -> str | None:
     if stated:
         if not _MACHINE.fullmatch(stated):
             raise UsageError(
-                f"{MACHINE_VARIABLE} {shown(stated)} is no hash of a machine id; give 16 "
+                f"{MACHINE_VARIABLE} {shown(stated)} is not a hash of a machine id; give 16 "
                 "hexadecimal digits as in host.machine of a result, or unset it"
             )
         return stated

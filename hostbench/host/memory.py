@@ -139,7 +139,7 @@ def read_channels(root: Path, virtualisation: Virtualisation) -> Found:
 
 def _refuse_virtual(virtualisation: Virtualisation) -> None:
     if virtualisation.is_guest:
-        raise Unknown("a hypervisor lies below, and what memory devices a guest sees is made up")
+        raise Unknown("this is a virtual machine, and the memory devices that it sees are not real")
 
 
 def _devices(root: Path) -> list[MemoryDevice]:

@@ -30,7 +30,7 @@ _MARKS = {
     "phy80211": "wlan",
     "wireless": "wlan",
 }
-GUEST = "a hypervisor lies below, and what speed a guest sees may be made up"
+GUEST = "this is a virtual machine, and the speed that it sees may not be real"
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _link(name: str, path: Path, kind: str, *, physical: bool, guest: bool) -> _
     if kind == "loopback":
         return _Link(reason=f"{name}: it is the loopback, which has no link")
     if kind == "veth":
-        return _Link(reason=f"{name}: it is veth, whose speed is made up")
+        return _Link(reason=f"{name}: veth devices have no real speed")
     if not physical:
         return _Link(reason=f"{name}: it is {kind}, which has no link that is known")
     if kind == "wlan":

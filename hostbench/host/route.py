@@ -31,7 +31,8 @@ def source_address(to: str) -> str:
             probe.connect((to, _ANY_PORT))
         except OSError as error:
             raise UsageError(
-                f"this host has no way to {to}: {error.strerror}; give an address it can reach"
+                f"this host has no route to {to}: {error.strerror}; give an address that it can "
+                "reach"
             ) from None
         address: str = probe.getsockname()[0]
         return address

@@ -59,8 +59,8 @@ def varying_reasons(found: BetweenJobs | None, unit: str) -> tuple[Reason, ...]:
         Reason(
             code=VARIES,
             text=f"{human(found.low, unit)} to {human(found.high, unit)} in this and "
-            f"{found.jobs - 1} earlier jobs of this host: {found.off} of these {found.jobs} "
-            f"figures {'is' if found.off == 1 else 'are'} more than {bound(found.bound_ratio)} off "
-            "their median; see when with hostbench history",
+            f"{found.jobs - 1} earlier jobs of this host: {found.off} of these "
+            f"{found.jobs} figures {'is' if found.off == 1 else 'are'} more than "
+            f"{bound(found.bound_ratio)} off their median; hostbench history shows when",
         ),
     )

@@ -85,13 +85,13 @@ def taken_by(others: OthersEvent | None) -> Reason | None:
     if all_s < RATIO_LEAST * others.elapsed_s:
         return None
     if others.unseen and seen_s < SHARE_LEAST * all_s:
-        text = f"processes outside this container used {_of_a_cpu(all_s, others)} meanwhile"
+        text = f"processes outside this container used {_of_a_cpu(all_s, others)} in the meantime"
     elif others.busiest and others.busiest[0].cpu_s >= SHARE_LEAST * all_s:
-        text = f"{_named(others.busiest[0], others)} meanwhile"
+        text = f"{_named(others.busiest[0], others)} in the meantime"
     else:
         named = "; ".join(_named(one, others) for one in others.busiest)
-        text = f"other processes used {_of_a_cpu(all_s, others)} meanwhile" + (
-            f"; the most of them: {named}" if named else ", each for a short time"
+        text = f"other processes used {_of_a_cpu(all_s, others)} in the meantime" + (
+            f"; the busiest: {named}" if named else ", each for a short time"
         )
     return Reason(code=TAKEN_BY, text=text)
 

@@ -77,7 +77,7 @@ def _figure(end: PeerEndEvent, peer: Peer, beside: Beside) -> float:
     """Return the peer's figure. Raise TrialFailed if there is none to trust."""
     if end.timed_out:
         raise TrialFailed(
-            "timeout", f"it did not end within {end.elapsed_s:.0f} s{_output_of(end)}"
+            "timeout", f"it did not finish within {end.elapsed_s:.0f} s{_output_of(end)}"
         )
     if end.exit_code is None:
         raise TrialFailed("not_started", f"it could not be started{_output_of(end)}")
@@ -110,8 +110,8 @@ def _above_limit(value: float, peer: Peer, limit: Limit | None) -> tuple[Reason,
         return ()
     text = (
         f"{peer.tool} {human(value, peer.unit)} is {percent(value / limit.value)} of the limit "
-        f"{human(limit.value, limit.unit)} of our trial before it "
-        f"(tolerance {bound(limit.tolerance)}): its figure or the limit is wrong"
+        f"{human(limit.value, limit.unit)} of the hostbench trial before it (tolerance "
+        f"{bound(limit.tolerance)}): its figure or the limit is wrong"
     )
     return (Reason(code="above_limit", text=text),)
 
@@ -122,8 +122,8 @@ def _disturbances(end: PeerEndEvent) -> tuple[Reason, ...]:
         reasons.append(
             Reason(
                 code="stolen",
-                text=f"the hypervisor gave {percent(end.steal_ratio)} of its CPU time to others "
-                f"(at most {bound(STEAL_RATIO_MOST)} is tolerated)",
+                text=f"the hypervisor gave {percent(end.steal_ratio)} of its CPU time to other "
+                f"guests (at most {bound(STEAL_RATIO_MOST)} is tolerated)",
             )
         )
     if end.others_ratio is not None and end.others_ratio > OTHERS_RATIO_MOST:
@@ -140,7 +140,7 @@ def _disturbances(end: PeerEndEvent) -> tuple[Reason, ...]:
 def _remarks(end: PeerEndEvent) -> tuple[Reason, ...]:
     if not end.left_behind:
         return ()
-    text = f"processes it left behind, which were ended: {end.left_behind}"
+    text = f"it left processes behind, which hostbench killed: {end.left_behind}"
     return (Reason(code="left_behind", text=text),)
 
 
@@ -264,13 +264,13 @@ def _verdict(
     ours_invalid = any(our.verdict is Verdict.INVALID for our, _ in pairs)
     if ours_invalid:
         reasons.append(
-            Reason(code="our_trial_invalid", text="trials of ours beside it are invalid")
+            Reason(code="our_trial_invalid", text="the hostbench trials beside it are invalid")
         )
     if disturbed:
         reasons.append(
             Reason(
                 code="our_trial_disturbed",
-                text="trials of ours beside it were disturbed, so there is no ratio",
+                text="the hostbench trials beside it were disturbed, so there is no ratio",
             )
         )
     if ours_invalid or any(peer.verdict is Verdict.INVALID for _, peer in pairs):

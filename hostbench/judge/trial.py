@@ -113,8 +113,8 @@ def _dirty_slices(seen: Disturbance) -> Reason | None:
         return None
     return Reason(
         code="dirty_slices",
-        text=f"only {percent(ratio)} of the time slices ran without interruption "
-        f"(at least {bound(CLEAN_SLICE_RATIO_LEAST)} are expected)",
+        text=f"only {percent(ratio)} of the time slices ran without interruption (at least "
+        f"{bound(CLEAN_SLICE_RATIO_LEAST)} is expected)",
     )
 
 
@@ -146,8 +146,8 @@ def _use_by_others(trial: TrialRecord) -> tuple[Reason, ...]:
         Reason(
             code="host_in_use",
             text=f"other processes used {percent(ratio)} of the time of the CPUs (at most "
-            f"{bound(USED_RATIO_MOST)} is tolerated): what waits is woken later beside them, or "
-            "sooner, where a CPU that works need not be woken",
+            f"{bound(USED_RATIO_MOST)} is tolerated): a waiting thread wakes up later "
+            "beside them, or sooner if its CPU is already awake",
         ),
     )
 
@@ -160,8 +160,9 @@ def _disk_in_use(others: OthersEvent | None) -> tuple[Reason, ...]:
     return (
         Reason(
             code=DISK_IN_USE,
-            text=f"other processes moved {percent(ratio)} of the bytes that went to and from disks "
-            f"meanwhile (at most {bound(DISK_RATIO_MOST)} are tolerated), most of all {who}",
+            text=f"other processes moved {percent(ratio)} of the bytes transferred to and from "
+            f"disks in the meantime (at most {bound(DISK_RATIO_MOST)} is tolerated), most "
+            f"of all {who}",
         ),
     )
 
@@ -196,9 +197,10 @@ def _shared_core(end: EndEvent) -> Reason | None:
     assert seen is not None
     return Reason(
         code=SHARED_CORE if all(shared) else PARTLY_SHARED_CORE,
-        text="threads share a core, which the host calls two: the first did "
-        f"{seen.alone_before:.1f} additions a cycle alone and {seen.all_before:.1f} beside the "
-        f"others before the trial, {seen.alone_after:.1f} and {seen.all_after:.1f} after it",
+        text="threads share one core that the host reports as two: before the trial the first "
+        f"thread did {seen.alone_before:.1f} additions per cycle alone and "
+        f"{seen.all_before:.1f} beside the others, after it {seen.alone_after:.1f} and "
+        f"{seen.all_after:.1f}",
     )
 
 
@@ -208,8 +210,8 @@ def _cpu_share(seen: Disturbance, placement: Placement) -> Reason | None:
         return None
     return Reason(
         code="cpu_taken_away",
-        text=f"the threads had a CPU for only {percent(ratio)} of the time they could have had one "
-        f"(at least {bound(CPU_RATIO_LEAST)} is expected)",
+        text=f"the threads had a CPU for only {percent(ratio)} of the time in which they could "
+        f"run (at least {bound(CPU_RATIO_LEAST)} is expected)",
     )
 
 
@@ -221,8 +223,9 @@ def _steal(seen: Disturbance, placement: Placement, elapsed_s: float) -> Reason 
         return None
     return Reason(
         code="stolen",
-        text=f"the hypervisor gave {percent(seen.steal_s / available_s)} of the CPU time to others "
-        f"(at most {bound(STEAL_RATIO_MOST)} and a tick of the kernel's count are tolerated)",
+        text=f"the hypervisor gave {percent(seen.steal_s / available_s)} of the CPU time to "
+        f"other guests (at most {bound(STEAL_RATIO_MOST)} plus one tick of the kernel's "
+        "clock is tolerated)",
     )
 
 
@@ -231,8 +234,8 @@ def _throttling(seen: Disturbance) -> Reason | None:
         return None
     return Reason(
         code="throttled",
-        text=f"a cgroup CPU quota stopped the threads for {human(seen.throttled_s, 's')}; "
-        "raise the quota or ask for fewer threads",
+        text=f"a cgroup CPU quota stopped the threads for {human(seen.throttled_s, 's')}; raise "
+        "the quota or use fewer threads",
     )
 
 
@@ -252,8 +255,8 @@ def _stop(seen: Disturbance, elapsed_s: float) -> Reason | None:
         return None
     return Reason(
         code=STOPPED,
-        text=f"nothing of the program ran for {human(seen.stopped_s, 's')}: the machine was "
-        "suspended, or something outside it, or a debugger, stopped it",
+        text=f"the program did not run for {human(seen.stopped_s, 's')}: the machine was "
+        "suspended, or a hypervisor, a debugger or another program stopped it",
     )
 
 

@@ -122,7 +122,8 @@ def noisy_reasons(
         Reason(
             code="wide_interval",
             text=f"the figure is known within ± {percent(half_width_ratio)} after "
-            f"{plural(statistics.n, 'trial')} ({bounds}); quieten the host or raise max_trials",
+            f"{plural(statistics.n, 'trial')} ({bounds}); stop other work on the host or "
+            "raise max_trials",
         )
     ]
 
@@ -150,8 +151,8 @@ def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> 
         remarks.append(
             Reason(
                 code="outliers",
-                text=f"{plural(len(statistics.outliers), 'outlier')} among {statistics.n} trials "
-                "(modified z-score above 14.8); the median hardly moves with them",
+                text=f"{plural(len(statistics.outliers), 'outlier')} among {statistics.n} "
+                "trials (modified z-score above 14.8); they hardly change the median",
             )
         )
     if statistics.unstable:
@@ -176,8 +177,8 @@ def _unconfirmed(one: Measured) -> list[Reason]:
     return [
         Reason(
             code="limit_unsure",
-            text=f"{len(found)} of {plural(len(one.counted), 'trial')} above the limit of its own "
-            "clock, which was read too slow or while others had the CPU",
+            text=f"{len(found)} of {plural(len(one.counted), 'trial')} above the limit at its "
+            "own clock: the clock was read too low, or while other processes had the CPU",
         )
     ]
 
@@ -193,7 +194,7 @@ def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
     # With more threads than CPUs, each waiting for a disk, the program reports why this is unknown.
     why = next((end.reasons[CPU_RATIO] for end in ends if CPU_RATIO in end.reasons), None)
     if why is not None:
-        text = f"it is unknown whether the threads were interrupted: {why}"
+        text = f"whether the threads were interrupted is unknown: {why}"
     return [Reason(code="disturbance_unknown", text=text)]
 
 

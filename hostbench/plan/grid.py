@@ -44,7 +44,7 @@ DEVICE = "device"
 FIRST_GPU = "auto"
 
 NO_FAR_HOST = (
-    "its far end is on a second host, and this job has one host alone; name a second one with "
+    "its far end runs on a second host, but this job has only one; name a second host with "
     "--far-host, or as the second of a job's hosts"
 )
 
@@ -111,7 +111,7 @@ def _axes(
     axes = {}
     for name, requested in entry.grid.items():
         if name in entry.params:
-            raise UsageError(f"{name} stands in params and in grid; remove one of them")
+            raise UsageError(f"{name} is in both params and grid; remove one of them")
         param = known_param(workload, name)
         values = [requested] if isinstance(requested, str) else requested
         spelt = itertools.chain.from_iterable(
@@ -150,8 +150,8 @@ def _spelt_out(
         return _gpu_indexes(host) or [FIRST_GPU]
     if param.type != "choice":
         raise UsageError(
-            f"{param.name}: all stands for every choice, and {param.name} has none; "
-            "give the values one by one"
+            f"{param.name}: all stands for every choice, but {param.name} has no choices; list "
+            "the values"
         )
     words = [word for word in param.words if word != BEST]
     if workload.param(DEVICE) is not None:
@@ -273,8 +273,8 @@ def _check_named_peers(entry: SuiteCase, cases: Sequence[PlannedCase]) -> None:
     for tool in named:
         if cases and not any(tool in case.peers for case in cases):
             raise UsageError(
-                f"peer {tool} measures nothing like this; "
-                "leave it out (docs/peers.md lists what stands beside what)"
+                f"peer {tool} measures nothing comparable; leave it out (docs/peers.md lists "
+                "the peers of each workload)"
             )
 
 

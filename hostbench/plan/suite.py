@@ -137,7 +137,7 @@ def load_suite(path: Path) -> Suite:
         raise _error(
             path,
             lines.get((REDUCED,)),
-            "unknown key 'scale'; did you mean 'scales'? --scale says which one is measured",
+            "unknown key 'scale'; did you mean 'scales'? --scale selects the one to measure",
         )
     try:
         return Suite.model_validate(_tuples(tree))
@@ -171,7 +171,7 @@ def _read(path: Path) -> str:
         ) from None
     if len(content) > SUITE_BYTES_MOST:
         raise SuiteError(
-            f"the suite {path} has more than {SUITE_BYTES_MOST} bytes, the most that is read; "
+            f"the suite {path} has more than {SUITE_BYTES_MOST} bytes, which is the maximum; "
             "use grids instead of single cases"
         )
     try:
@@ -237,7 +237,7 @@ def _remedy(error: Any) -> str | None:
     if "peers" in place and error["type"] in ("list_type", "literal_error"):
         return "give auto, none, or a list of tools such as [likwid-bench, sysbench]"
     if "params" in place[:-1] and error["type"] in _REMEDIES:
-        more = "; several values belong into grid" if isinstance(value, list) else ""
+        more = "; several values belong in grid" if isinstance(value, list) else ""
         return f"give one word or number{more}"
     if error["type"] == "literal_error" and "grid" not in place:
         return None  # it lists the words itself

@@ -13,9 +13,9 @@ def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
     text = f"{plural(len(plan.cases), 'case')}, {estimate_sentence(plan.estimate())}"
     skipped = sum(case.skip is not None for case in plan.cases)
     if skipped:
-        text += f"; {plural(skipped, 'case')} skipped for want of a second host"
+        text += f"; {plural(skipped, 'case')} skipped because there is no second host"
     if kept:
-        text += f"; {plural(len(kept), 'case')} kept from before"
+        text += f"; {plural(len(kept), 'case')} kept from earlier"
     return text
 
 
@@ -28,7 +28,7 @@ def estimate_sentence(estimate: Estimate) -> str:
     time_taken = _range(duration(estimate.low_s), duration(estimate.high_s))
     text = f"{trials}, {time_taken}"
     if not estimate.complete:
-        text += " and the time of the trials with a fixed work"
+        text += " plus the time of the trials with a fixed amount of work"
     return text
 
 

@@ -82,8 +82,8 @@ def check_value(param: Param, value: ParamValue, allowed_cpus: Iterable[int]) ->
 def _bad_choice(param: Param, value: ParamValue) -> UsageError:
     if value == ALL:
         return UsageError(
-            f"{param.name} all stands for several cases; write it into grid, "
-            f"or give {listing(param.words)}"
+            f"{param.name} all stands for several cases; put it in grid, or give "
+            f"{listing(param.words)}"
         )
     return UsageError(
         f"{param.name} {shown(value)} is not known; "
@@ -95,8 +95,7 @@ def _text(param: Param, value: ParamValue) -> str:
     """Return a name. A whole number is also one: in a suite, that of a device has no quotes."""
     if value == ALL:
         raise UsageError(
-            f"{param.name} all stands for several cases; write it into grid, "
-            f"or give {allowed(param)}"
+            f"{param.name} all stands for several cases; put it in grid, or give {allowed(param)}"
         )
     name = str(value) if isinstance(value, int) else value
     if isinstance(name, str) and _TEXT.fullmatch(name):

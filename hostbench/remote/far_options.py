@@ -73,9 +73,7 @@ def far_options(url: str | None, key_file: Path | None, ca_file: Path | None) ->
     far_host = _FarAddress.from_environment(far_host=Option(OPTION, url)).far_host
     if far_host is None:
         if key_file is not None or ca_file is not None:
-            raise UsageError(
-                f"{KEY_OPTION} and --far-ca say how {OPTION} is reached; give that too"
-            )
+            raise UsageError(f"{KEY_OPTION} and --far-ca belong to {OPTION}; give that option, too")
         return None
     key = read_secret(key_file, KEY_OPTION) if key_file is not None else None
     settings = _FarAccess.from_environment(

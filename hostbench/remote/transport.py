@@ -134,8 +134,8 @@ def holder_job(refused: ServiceRefused) -> str | None:
 def same_host(url: str) -> ResourceError:
     """Return the error for two ends on one host, which would wait for its lock forever."""
     return ResourceError(
-        f"service {url} is of the same host as the other end of the test: both take the same lock; "
-        "give another far host, or target: loopback"
+        f"service {url} runs on the same host as the other end of the test, and both take the "
+        "same lock; give another far host, or target: loopback"
     )
 
 

@@ -15,8 +15,8 @@ def load_checked(job: JobDirectory) -> ResultDocument:
     foreign = next(foreign_trials(document), None)
     if foreign is not None:
         raise UsageError(
-            f"{job.document} mixes versions: {foreign}; figures of several versions are no one "
-            f"result: measure those cases again with: hostbench run --resume {job.id}, or in a "
+            f"{job.document} mixes versions: {foreign}; figures of several versions are not one "
+            f"result. Measure those cases again with: hostbench run --resume {job.id}, or in a "
             "new job"
         )
     return document

@@ -212,12 +212,12 @@ def peer_blocks(cases: Sequence[CaseResult]) -> tuple[Block, ...]:
 
 
 PEER_INTRODUCTION = Paragraph(
-    "Each tool ran in turn with our own trials (ours, peer, ours, peer …). Both figures are of "
-    "these pairs and of the quantity that the row names: of a whole run ours is all work over all "
-    "time, and not the figure of undisturbed slices at the top. The ratio is ours over the "
-    "peer's, pair by pair. There is one only under equal conditions, and where neither was "
-    "disturbed; else the row says what differs, or the verdict does. A tool that measures "
-    "something else stands here as context."
+    "Each tool ran in turn with trials of hostbench (ours, peer, ours, peer …). Both figures "
+    "come from these pairs and are of the quantity that the row names; for a whole run, our "
+    "figure is all work divided by all time, not the figure of undisturbed slices at the top. "
+    "The ratio is ours divided by the peer's, pair by pair. A row has a ratio only if the "
+    "conditions were equal and neither run was disturbed; otherwise the row or the verdict "
+    "gives the reason. A tool that measures something else is listed as context."
 )
 
 
@@ -234,7 +234,7 @@ def _peer_table(pairs: Sequence[tuple[CaseResult, PeerResult]]) -> Table:
         Column("ours", figures=True),
         Column("ours / peer", figures=True),
         Column("interval", figures=True),
-        Column("of what, or what differs"),
+        Column("quantity, or what differs"),
         Column("n", figures=True),
         Column("verdict"),
     )

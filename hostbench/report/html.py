@@ -34,21 +34,21 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
     BarChart: (
         ("bar", "measured, from zero; right: share of the limit"),
         ("limit", "theoretical limit"),
-        ("peer", "outside tool: what it measures is in the table of peers"),
+        ("peer", "peer tool: the table of peers shows what it measures"),
     ),
     SpreadChart: (
         ("dot", "trial that counts"),
-        ("disturbed", "disturbed, counts all the same"),
+        ("disturbed", "disturbed, but it counts"),
         ("left-out", "disturbed, left out"),
         ("band", "interval of the median"),
     ),
     CurveChart: (),
     ForestChart: (
-        ("dot", "ratio of B to A, with its interval"),
-        ("band", "margin: within it nothing changed"),
+        ("dot", "ratio of B to A with its interval"),
+        ("band", "margin: within it, figures count as the same"),
     ),
     HistoryChart: (
-        ("dot", "a job, with the interval of its figure where one is known"),
+        ("dot", "a job, with the interval of its figure if known"),
         ("level", "median between changes"),
         ("place", "first job after a change"),
         ("roof", "theoretical limit"),

@@ -241,7 +241,7 @@ def _gpus(gpus: Gpus | None) -> tuple[Block, ...]:
 
 
 def _gpu(one: Gpu) -> tuple[tuple[str, Text], ...]:
-    kind = one.name if one.type == "gpu" else f"{one.name}, which is no GPU ({one.type})"
+    kind = one.name if one.type == "gpu" else f"{one.name}, which is not a GPU ({one.type})"
     link = _link(one.link) if one.link is not None else one.link_reason or UNKNOWN
     bus = "" if one.bus_width_bits is None else f", {one.bus_width_bits} bits"
     return (
@@ -263,8 +263,8 @@ def _gpu(one: Gpu) -> tuple[tuple[str, Text], ...]:
 def _link(link: PcieLink) -> str:
     now, most = link.transfers_per_second / 1e9, link.transfers_per_second_most / 1e9
     return (
-        f"{now:g} GT/s x{link.lanes} when it was looked at; "
-        f"the card has {most:g} GT/s x{link.lanes_most}"
+        f"{now:g} GT/s x{link.lanes} at the time of the inventory; the card has {most:g} GT/s "
+        f"x{link.lanes_most}"
     )
 
 

@@ -41,30 +41,32 @@ _SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z0-9])")
 
 METHOD = (
     "A trial is one process, started once. After a warm-up all threads pass a barrier, and the "
-    "timed region is cut into slices of some milliseconds. A slice is clean when its thread had "
-    "the CPU all the time: no involuntary switch, no wait on the run queue, CPU time at least 97 % "
-    "of wall time. The figure of a thread is the median over its clean slices, that of the trial "
-    "the sum of its threads, or for clocks and times their median; the whole run, disturbance "
-    "included, stands beside it. All work is verified, that of disks where the case asks for it, "
-    "of networks by the counts of both ends, and a wrong result gives no figure.",
-    "Work that waits for a disk or a network has no slices: its figure is that of the whole timed "
-    "region, of network streams by the receiver's clock. The time of every operation is counted "
-    "in a histogram with 128 steps for each doubling, so a percentile is off by less than 1 %; one "
-    "that too few operations were measured for is left out.",
-    "n counts trials, never slices or samples. A case is repeated until half the interval of its "
-    "median reaches the target, within the bounds of the suite. The interval is Student's, of the "
-    "logarithms of the trials, and its variance borrows from the other cases of the subsystem "
-    "(Smyth, Linear models and empirical Bayes methods, 2004); on a virtual machine it holds, too, "
-    "by how much figures differ between jobs. An outlier has a "
-    "modified z-score above 14.8 (as in hyperfine); trials are unstable when the standard "
-    "deviation is a tenth of the mean, or an extreme half of it away (as in pyperf).",
-    "A limit is the product of its factors: for the CPU the clock measured in the same trial, the "
-    "operations per cycle of the micro-architecture and the distinct cores used; for memory what "
-    "its channels transfer; for disks what their link transfers, for networks what a physical "
-    "link carries of payload, or of either what the operator set. A figure above its limit by "
-    "more than the tolerance is invalid. "
-    "Disturbed trials are kept and shown; they count only where there are fewer undisturbed ones "
-    "than the suite asks for.",
+    "program divides the timed region into slices of some milliseconds. A slice is clean if "
+    "its thread had the CPU all the time: no involuntary switch, no wait on the run queue, CPU "
+    "time at least 97 % of wall time. The figure of a thread is the median over its clean "
+    "slices. The figure of a trial is the sum over its threads or, for clocks and times, their "
+    "median; the figure of the whole run, disturbances included, is reported beside it. The "
+    "program verifies all work (disks: if the case requests it; networks: by the counts of "
+    "both ends), and a wrong result gives no figure.",
+    "Work that waits for a disk or a network has no slices: its figure covers the whole timed "
+    "region, for network streams on the receiver's clock. The program counts the time of every "
+    "operation in a histogram with 128 steps per doubling, so a percentile is off by less than "
+    "1 %. It leaves out a percentile if too few operations were measured.",
+    "n counts trials, never slices or samples. hostbench repeats a case until half the "
+    "interval of its median reaches the target, within the bounds of the suite. The interval "
+    "is a Student interval of the logarithms of the trials; its variance also uses the other "
+    "cases of the subsystem (Smyth, Linear models and empirical Bayes methods, 2004). On a "
+    "virtual machine it also includes the variation of figures between jobs. An outlier has a "
+    "modified z-score above 14.8 (as in hyperfine). Trials are unstable if the standard "
+    "deviation is a tenth of the mean, or an extreme is half the mean away from it (as in "
+    "pyperf).",
+    "A limit is the product of its factors: for the CPU, the clock measured in the same trial, "
+    "the operations per cycle of the micro-architecture and the number of distinct cores used; "
+    "for memory, the transfer rate of its channels; for disks, the transfer rate of their "
+    "link; for networks, the payload rate of the physical link. For disks and networks, the "
+    "operator can set a limit instead. A figure above its limit by more than the tolerance is "
+    "invalid. Disturbed trials are kept and shown; they count only if there are fewer "
+    "undisturbed trials than the suite requires.",
 )
 
 
@@ -118,8 +120,8 @@ def _limit_blocks(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[Bl
             Column("source"),
         )
         yield Paragraph(
-            "The limit of a case is the product of its factors; where several trials have one, "
-            "the one in the middle is shown."
+            "The limit of a case is the product of its factors; if several trials have a "
+            "limit, the table shows the middle one."
         )
         yield Table("Factors of the limits", columns, groups)
         found = sources.block()
@@ -189,11 +191,11 @@ def _idle_blocks(document: ResultDocument) -> Iterator[Block]:
     target = repeats.target_half_width
     within = "the target of its subsystem" if target is None else f"± {bound(target)}"
     yield Paragraph(
-        f"The suite asks for {repeats.min_trials} to {repeats.max_trials} trials a case, until the "
-        f"interval of the median is within {within}, for at most "
-        f"{duration(repeats.max_time_s)}; single entries may differ. The idle gate is checked "
-        f"once a {idle.per}, waits {duration(idle.timeout_s)} at most, and its policy is "
-        f"{idle.policy}."
+        f"The suite requires {repeats.min_trials} to {repeats.max_trials} trials per case, "
+        f"until the interval of the median is within {within}, for at most "
+        f"{duration(repeats.max_time_s)}; single entries may differ. hostbench checks the idle "
+        f"gate once per {idle.per} and waits for at most {duration(idle.timeout_s)}; the policy "
+        f"is {idle.policy}."
     )
     records = {
         (case.idle.time_unix_s, case.idle.cases): case.idle

@@ -19,14 +19,14 @@ from hostbench.report.curves import CURVES_A_CHART
 from hostbench.report.figures import sentence
 
 TOO_FEW = Paragraph(
-    "A percentile without a figure had too few operations: 90 % takes 64 of them, 95 % 130, 99 % "
-    "662, 99.9 % 6643, in each trial."
+    "A percentile without a figure had too few operations: the 90th needs 64 operations in "
+    "each trial, the 95th 130, the 99th 662 and the 99.9th 6643."
 )
 # One operation in this many takes longer than the percentile.
 QUANTILES = {"p50": 2.0, "p90": 10.0, "p95": 20.0, "p99": 100.0, "p99_9": 1000.0}
 TITLES = {"p50": "50 %", "p90": "90 %", "p95": "95 %", "p99": "99 %", "p99_9": "99.9 %"}
 MARKS = tuple(CurveMark(TITLES[name], place) for name, place in QUANTILES.items())
-RARITY = CurveAxis("one operation in so many takes longer", "1", logarithmic=True)
+RARITY = CurveAxis("one in this many operations takes longer", "1", logarithmic=True)
 
 
 def percentile_metric(quantile: str, stream: str = "") -> str:

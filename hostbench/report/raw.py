@@ -47,9 +47,9 @@ def raw_section(document: ResultDocument, source: str) -> Section:
     blocks: tuple[Block, ...] = (
         Paragraph(
             (
-                "This page was made from ",
+                "This page was generated from ",
                 Code(f"{document.job.id}/{source}"),
-                ", which holds every trial with its raw events, and can be made again with ",
+                ", which contains every trial with its raw events. Generate it again with ",
                 Code(f"hostbench report {document.job.id}"),
                 ". The same as CSV: ",
                 Code(f"hostbench show {document.job.id} --csv"),

@@ -48,8 +48,8 @@ def spread_section(document: ResultDocument) -> Section | None:
         for workload, found in by_workload(cases[:CASES_DRAWN_MOST]).items()
     ]
     introduction = Paragraph(
-        "Every trial against the median of its case; the band is the interval that holds the true "
-        "median. A trial that was disturbed counts only where there are too few others. Least "
+        "Every trial against the median of its case; the band is the interval that contains "
+        "the true median. A disturbed trial counts only if there are too few others. Least "
         "difference: the smallest change that a second job like this one would show in 4 of 5 "
         "attempts."
     )

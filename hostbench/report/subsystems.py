@@ -23,9 +23,9 @@ from hostbench.report.subsystem import HasReport, SubsystemReport
 HEADLINES_MOST = 16
 
 NAIVE_INTRODUCTION = Paragraph(
-    "These workloads measure in a way that is known to mislead, to show by how much. Their figures "
-    "are those of the method, not of the hardware: they have no limit and no peer, and are never "
-    "among the best figures."
+    "These workloads measure in a way that is known to mislead, to show by how much. Their "
+    "figures describe the method, not the hardware: they have no limit and no peer, and are "
+    "never among the best figures."
 )
 
 

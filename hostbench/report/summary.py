@@ -52,15 +52,16 @@ from hostbench.report.subsystem import SubsystemReport
 from hostbench.results.sealed import UNSEALED
 
 READING = (
-    "Figure: the median of n trials, each of its undisturbed slices; of disks and networks, of all "
-    "work. Within: half the interval that holds the true figure. Best: the figure of the best "
-    "trial, which is no limit. Limit: the most that the hardware can do in theory. Of limit: the "
-    "median of the trials' figures, each over its own limit. Delivered: all work over all time, as "
-    "a share of the figure. Host: what took the rest."
+    "Figure: the median of n trials, each from its undisturbed slices (disks and networks: "
+    "from all work). Within: half the interval that contains the true figure. Best: the figure "
+    "of the best trial, which is not a limit. Limit: the most that the hardware can do in "
+    "theory. Of limit: the median over the trials of each figure divided by its own limit. "
+    "Delivered: all work divided by all time, as a share of the figure. Host: what used the "
+    "rest."
 )
 _OVERVIEW_CAPTION = (
-    "Each subsystem in a line: what the hardware does undisturbed in its best case; what was "
-    "delivered, verdicts and host are of all its cases"
+    "One line per subsystem: the figure is that of its best case, undisturbed; delivered, "
+    "verdicts and host cover all its cases"
 )
 _OVERVIEW_COLUMNS = (
     Column("best case"),
@@ -74,11 +75,11 @@ _OVERVIEW_COLUMNS = (
 _MEANING = {
     Verdict.CORRUPT: "a result was wrong: trust nothing that this host computes",
     Verdict.FAILED: "the program failed: there is no figure",
-    Verdict.INVALID: "the figure is above its theoretical limit, or came from memory and not from "
+    Verdict.INVALID: "the figure is above its theoretical limit, or measures memory instead of "
     "the disk: do not use it",
     # The cause may be a quota, the hypervisor or heat as well as other load: the host's condition
     # shows which.
-    Verdict.DISTURBED: "something took the host away, as the column host says, and no undisturbed "
+    Verdict.DISTURBED: "other work used the host, as the column host shows, and no undisturbed "
     "figure is left: the host may be able to do more",
     Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
     Verdict.SKIPPED: "cannot run here",
@@ -198,13 +199,15 @@ def _job_notice(document: ResultDocument) -> Notice:
     done = sum(case.verdict is not None for case in document.cases)
     so_far = f"{done} of {plural(len(document.cases), 'case')} are complete"
     if job.state is JobState.RUNNING:
-        return Notice(f"The job is still running: {so_far}. This is what it has so far.", True)
+        return Notice(
+            f"The job is still running: {so_far}. This page shows the results so far.", True
+        )
     why = f": {sentence(document.reason)}" if document.reason else "."
     text: Text = f"The job {'was interrupted' if job.state is JobState.INTERRUPTED else 'failed'}"
     text = f"{text}{why} {so_far}."
     if done == len(document.cases):
         return Notice(text, True)
-    return Notice((f"{text} Go on with ", Code(f"hostbench run --resume {job.id}"), "."), True)
+    return Notice((f"{text} Continue with ", Code(f"hostbench run --resume {job.id}"), "."), True)
 
 
 def _overview_table(document: ResultDocument) -> Table:

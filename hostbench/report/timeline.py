@@ -72,16 +72,16 @@ def _sampled(trial: TrialRecord, metric: str) -> list[float]:
 
 def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
     text = (
-        "Each point is one sample: the work of one interval over its time, all of it included. "
-        "Below stands, on the same axis, what else a sample holds: the share of slices that "
-        "nothing interrupted and the core clock; of disks and round trips the latency; of a GPU "
-        "its clock, power and temperature. Steal and pressure are known for a trial as a whole: "
-        "they are in the tables."
+        "Each point is one sample: the work of one interval divided by its time, disturbances "
+        "included. The charts below it show the other values of a sample on the same axis: the "
+        "share of slices without interruption and the core clock; for disks and round trips, "
+        "the latency; for a GPU, its clock, power and temperature. Steal and pressure are "
+        "known only for a whole trial: the tables have them."
     )
     if drawn < of:
         text += (
-            f" {drawn} of {plural(of, 'case')} with samples are drawn: those that were disturbed "
-            "or noisy, then the longest."
+            f" {drawn} of {plural(of, 'case')} with samples are drawn: first the disturbed and "
+            "noisy ones, then the longest."
         )
     return (
         f"{text} All samples as CSV: ",

@@ -47,7 +47,7 @@ class VerificationStore:
         try:
             return Verification.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no verification"
+            why = error.strerror if isinstance(error, OSError) else "it is not a verification"
             raise UsageError(
                 f"cannot read {path}: {why}; leave out --resume to begin a new one"
             ) from None

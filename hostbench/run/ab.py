@@ -101,8 +101,8 @@ def run_setting_test(
     setup, programs = set_up(_suite(request))
     if (between := first_between_hosts(setup.plan.cases)) is not None:
         raise UsageError(
-            f"{between.title} has its far end on a second host, and a setting is tested on one; "
-            "give the parameter target=loopback"
+            f"{between.title} has its far end on a second host, but this command tests a "
+            "setting on one host; set the parameter target=loopback"
         )
     first, *other = setup.plan.cases
     cases: dict[SideName, PlannedCase] = {"a": first, "b": other[0] if other else first}

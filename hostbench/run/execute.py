@@ -150,8 +150,8 @@ class Execution:
         self._publish(GateEvent(idle=idle))
         if idle.idle is False and idle.policy == "fail":
             raise NotIdleError(
-                f"{not_idle_sentence(idle)}; end what is running, wait longer (timeout_s), "
-                "or measure all the same with --idle-policy flag"
+                f"{not_idle_sentence(idle)}; stop the other programs, wait longer (timeout_s), "
+                "or measure anyway with --idle-policy flag"
             )
         return idle
 
@@ -198,9 +198,9 @@ class Execution:
         if not one.measured.trials:
             stopped = StopReason.SKIPPED
             why = (
-                f"no time was left of the {duration(self._most_s)} that the suite allows "
-                "(max_time_ratio): end what else runs on this host, or measure it alone "
-                f"(hostbench run --workload {case.workload})"
+                f"the {duration(self._most_s)} that the suite allows are used up "
+                "(max_time_ratio): stop other programs on this host, or measure this workload "
+                f"alone (hostbench run --workload {case.workload})"
             )
             trial = unmeasured_trial(case, why, NO_TIME)
             everyone.add_trial(one.measured, trial)

@@ -130,8 +130,8 @@ class JobRunner:
         count = len(setup.untimed(kept))
         if count:
             self._audience.say(
-                f"{plural(count, 'case')} of a fixed work: each is run for a moment, to estimate "
-                "its time"
+                f"{plural(count, 'case')} with a fixed amount of work: hostbench runs each for "
+                "a moment to estimate its time"
             )
         return count
 
@@ -151,8 +151,8 @@ class JobRunner:
         if between is None:
             if options.required:
                 raise UsageError(
-                    f"{OPTION} is where network cases have their far ends, and no case of "
-                    f"{suite.name} has one there; leave it out"
+                    f"{OPTION} is for network cases with a far end on a second host, and suite "
+                    f"{suite.name} has none; leave it out"
                 )
             return setup, programs
         from hostbench.run.far import connect_far_host
@@ -170,7 +170,8 @@ class JobRunner:
         if before.ended is not None and before.ended.state is JobState.SUCCEEDED:
             document = job.store(assemble(before))
             self._audience.say(
-                f"job {job.id} is complete: nothing left to measure, its document was written anew"
+                f"job {job.id} is complete: nothing is left to measure, and hostbench wrote its "
+                "document again"
             )
             return document
         setup, programs = self._set_up_again(job.id, before.session)
@@ -229,7 +230,7 @@ class JobRunner:
                 document = measure(job, journal, setup, session, apparatus, sinks, self._index)
         except HostbenchError as error:
             if setup.member is None:  # A campaign measures the node again.
-                error.add(f"go on with: hostbench run --resume {job.id}")
+                error.add(f"continue with: hostbench run --resume {job.id}")
             raise
         self._audience.say(f"result: {job.document}")
         return document

@@ -165,7 +165,7 @@ def text_descriptor(name: str, text: str) -> Iterator[int]:
     try:
         descriptor = os.memfd_create(name)
     except OSError as error:
-        raise ResourceError(f"cannot make a file in memory: {error.strerror}") from None
+        raise ResourceError(f"cannot create a file in memory: {error.strerror}") from None
     try:
         os.write(descriptor, text.encode())
         os.lseek(descriptor, 0, os.SEEK_SET)

@@ -41,7 +41,7 @@ class Resumption:
         are = "is" if len(self.kept) == 1 else "are"
         text = f"{len(self.kept)} of {plural(total, 'case')} {are} kept"
         if self.continued:
-            text += f"; {len(self.continued)} go on from the trials they have"
+            text += f"; {len(self.continued)} continue after the trials they have"
         for reason in dict.fromkeys(self.again.values()):
             text += f"; {list(self.again.values()).count(reason)} measured again: {reason}"
         return text

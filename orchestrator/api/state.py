@@ -20,8 +20,8 @@ router = APIRouter(tags=["health"])
     "/healthz",
     summary="How each part is",
     description=(
-        "200 ok or degraded: jobs run. 503 down: none can, since Redis is away; it recovers by "
-        "itself."
+        "200 ok or degraded: jobs run. 503 down: none can, since Redis is not available; it "
+        "recovers by itself."
     ),
     responses={503: {"model": Health, "description": "No job can run."}},
 )

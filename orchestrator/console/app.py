@@ -95,8 +95,8 @@ async def _redis_full(request: Request, error: Exception) -> Response:
 
 async def _redis_away(request: Request, error: Exception) -> Response:
     detail = (
-        f"Redis cannot be used: {error}; accepted jobs are kept. Try again in some "
-        "seconds; stored results can be read meanwhile"
+        f"Redis cannot be used: {error}; accepted jobs are kept. Try again in some seconds; "
+        "you can still read stored results"
     )
     return await _error_page(request, Problem(503, "redis_away", detail))
 

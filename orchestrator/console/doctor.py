@@ -50,8 +50,8 @@ async def doctor(core: Core, host: Annotated[str, Query(max_length=253)] = "") -
         return view
     if head is None:
         none = (
-            f"no stored result is of a host {shown(host)}: its state is known after its "
-            "first measurement, or from hostbench doctor on that host"
+            f"no result of a host {shown(host)} is stored: its state is known after its first "
+            "measurement, or from hostbench doctor on that host"
         )
         return view.model_copy(update={"problem": none, "title": f"Doctor: {host}"})
     receipt, problem = None, None

@@ -108,7 +108,7 @@ async def history(
     try:
         answer = await core.decider.answer(question)
         if not answer:
-            none = f"no stored job is of a host {shown(chosen['host'])}; choose one of the list"
+            none = f"no job of a host {shown(chosen['host'])} is stored; choose one from the list"
             return view.model_copy(update={"problem": none})
         found = HostHistory.model_validate_json(answer)
         reference = await _reference(core, found) if "case" in chosen else None

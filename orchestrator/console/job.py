@@ -131,7 +131,7 @@ async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1
 
 
 def found_job(core: Orchestrator, job_id: str) -> tuple[JobView, bool]:
-    """Return a job, and whether Redis is away: then the results directory answers. Raise
+    """Return a job, and whether Redis is not available: then the results directory answers. Raise
     Problem."""
     try:
         return core.catalogue.view(job_id), False
@@ -190,7 +190,11 @@ def _left(job: JobView, state: JobState) -> str | None:
     if high_s == 0:
         return f"longer than estimated ({duration(state.estimate.high_s)} at most)"
     low, high = duration(low_s), duration(high_s)
-    more = "" if state.estimate.complete else ", and the time of the trials with a fixed work"
+    more = (
+        ""
+        if state.estimate.complete
+        else ", plus the time of the trials with a fixed amount of work"
+    )
     if low == high or low_s < 1:
         return f"{high if low == high else f'up to {high}'} left{more}"
     return f"{low} to {high} left{more}"

@@ -70,8 +70,8 @@ async def login_page(
 
 
 _BAD_LINK = (
-    "This link was used before, or is older than five minutes: make another one with "
-    "hostbench console, or give your key."
+    "This link was already used or is older than five minutes: create another one with "
+    "hostbench console, or enter your key."
 )
 
 

@@ -37,10 +37,10 @@ HEALTH_S = 2.0
 DAY_S = 86400
 # What is wrong with the stack, in words of a page; the check has the details.
 _AWAY = {
-    "redis": "Redis is away. No job can be submitted. Running jobs continue, and stored results "
-    "can be read.",
-    "influxdb": "InfluxDB does not take points. Jobs continue, points wait, and boards lack them "
-    "meanwhile.",
+    "redis": "Redis is not available. No job can be submitted. Running jobs continue, and stored "
+    "results can be read.",
+    "influxdb": "InfluxDB does not accept points. Jobs continue, and the boards show the waiting "
+    "points later.",
     "results": "Results of new jobs cannot be stored.",
 }
 

@@ -90,7 +90,7 @@ def gpu_driver(view: View) -> Outcome:
         return problem(text, version, advice=advice)
     found = re.search(r"\b(\d{3,})\.\d[\d.]*\b", version.text)
     if found is None:
-        return unknown("says nothing that is known here", version)
+        return unknown("has a value that hostbench does not know", version)
     if int(found[1]) < DRIVER_LEAST:
         text = f"{found[0]}: too old for the kernels, which need {DRIVER_LEAST}"
         return problem(text, version, advice=Advice("a newer driver", Reach.KERNEL))

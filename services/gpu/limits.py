@@ -65,7 +65,7 @@ class _Device:
         """Raise Unlimited where too little is known of it."""
         name = facts.get("device_name", "")
         if facts.get("device_type", "gpu") != "gpu":
-            raise Unlimited(f"{name or 'the device'} is no GPU")
+            raise Unlimited(f"{name or 'the device'} is not a GPU")
         if gpus is None:
             raise Unlimited(NOT_LOOKED)
         gpu = gpus.device(facts.get("device_uuid"))

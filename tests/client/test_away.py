@@ -24,7 +24,7 @@ def test_whoever_watches_a_lost_job_is_told(tmp_path: Path) -> None:
             pass
         stack.orchestrator.kill()
         told = iter(process.stderr.readline, "")
-        assert any("trying again, the job goes on meanwhile" in line for line in told)
+        assert any("trying again, the job continues" in line for line in told)
         stack.orchestrator.start()
         ended = rest_of(process)
         assert ended.code == ExitCode.ENDED_EARLY

@@ -235,7 +235,7 @@ def test_jobs_are_chosen(stack: Stack, here: Here, job: str) -> None:
     shown = here.run("jobs", "--limit", "1").output
     assert shown.endswith("Older jobs are not shown; --limit 0 shows all.\n")
     assert here.run("jobs", "--state", "lost", "--json").document["jobs"] == []
-    assert "no such jobs" in here.run("jobs", "--host", "node-z").output
+    assert "No job matches" in here.run("jobs", "--host", "node-z").output
     ended = here.run("jobs", "--state", "runing")
     assert ended.code == ExitCode.USAGE
     assert "--state 'runing' is not a state; did you mean 'running'?" in ended.errors
@@ -439,7 +439,7 @@ def test_who_stops_watching_does_not_stop_the_job(stack: Stack, signum: signal.S
     ended = rest_of(process)
     assert ended.code == 128 + signum
     assert ended.last_line == (
-        f"hostbench: stopped watching ({signum.name}); the job goes on: hostbench watch {job} "
+        f"hostbench: stopped watching ({signum.name}); the job continues: hostbench watch {job} "
         f"shows it again, hostbench cancel {job} ends it"
     )
     assert stack.orchestrator.wait_for(job)["state"] == "succeeded"
@@ -458,7 +458,7 @@ def test_a_broken_connection_is_taken_up_again(stack: Stack) -> None:
         ended = rest_of(process)
     text = "".join(seen) + ended.errors
     assert ended.code == ExitCode.OK and "Hz" in ended.output
-    assert "trying again, the job goes on meanwhile" in text and "again\n" in text
+    assert "trying again, the job continues" in text and "again\n" in text
     for number in (1, 2, 3, 4):
         assert text.count(f"cpu.clock 1 thread #{number}: ") == 1
 

@@ -64,7 +64,7 @@ def test_baselines_are_those_that_the_orchestrator_finds(stack: Stack, jobs: lis
         (("history", "cpu.clok", "--stack"), "did you mean 'cpu.clock"),
         (("history", "--stack", "--host", "nobody"), "no stored job is of a host 'nobody'"),
         (("history", "--stack", "--host", "a/../b"), "--host 'a/../b' is not the name of a host"),
-        (("history", "--stack", "--results", "."), "--results is about files here"),
+        (("history", "--stack", "--results", "."), "--results applies to local files"),
         (("compare", "latest", "latest", "--stack"), "is on both sides"),
         (("compare", "./a.json", "latest", "--stack"), "there is no job './a.json'"),
         (("baseline", "check", "nope", "--stack"), "'nope' is not the id of a job"),

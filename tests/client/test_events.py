@@ -98,14 +98,14 @@ def test_it_ends_with_the_job(server: CannedServer) -> None:
 def test_a_broken_connection_is_taken_up_after_the_last_event(server: CannedServer) -> None:
     server.answers[STREAM] = [
         stream(("1-0", state("queued")), ("2-0", state("running")), (None, WAITING), cut=True),
-        Canned.problem(503, "lacking", "Redis is away"),
+        Canned.problem(503, "lacking", "Redis is not available"),
         stream(("3-0", state("failed"))),
     ]
     server.answers[f"/jobs/{JOB}"] = view("failed")
     found, said = followed(server)
     assert states(found) == ["queued", "running", "failed"]
     assert last_ids(server) == [None, "2-0", "2-0"]
-    assert len(said) == 2 and "trying again, the job goes on meanwhile" in said[0]
+    assert len(said) == 2 and "trying again, the job continues" in said[0]
     assert said[1] == f"connected to {server.url} again"
 
 
@@ -182,11 +182,11 @@ def test_what_this_version_does_not_know_is_passed_over(server: CannedServer) ->
 
 def test_it_gives_up(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "GIVE_UP_S", 1.0)
-    server.answers[STREAM] = Canned.problem(503, "lacking", "Redis is away")
+    server.answers[STREAM] = Canned.problem(503, "lacking", "Redis is not available")
     with pytest.raises(UnreachableError) as caught:
         followed(server)
     assert caught.value.message.endswith(
-        f"Redis is away; stopped trying; the job goes on: hostbench watch {JOB}"
+        f"Redis is not available; stopped trying; the job continues: hostbench watch {JOB}"
     )
     assert len(last_ids(server)) > 2
 

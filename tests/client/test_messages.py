@@ -95,7 +95,7 @@ def test_nobody_answers(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -
             second.setblocking(False)
             second.connect_ex(address)
             server.url = f"http://127.0.0.1:{address[1]}"
-            assert "no answer from there; check that the host is up" in str(
+            assert "the host does not answer; check that the host is up" in str(
                 hosts_error(server.connection())
             )
 
@@ -250,8 +250,8 @@ def test_the_key_is_refused(server: CannedServer, status: int) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Canned.problem(503, "lacking", "Redis is away"),
-        Canned.problem(500, "internal", "Redis is away"),
+        Canned.problem(503, "lacking", "Redis is not available"),
+        Canned.problem(500, "internal", "Redis is not available"),
         Canned(502, b"<html>", HTML),
     ],
 )

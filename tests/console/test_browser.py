@@ -89,8 +89,8 @@ def test_log_in_submit_and_watch_to_the_end(chromium: Browser, console: ConsoleS
         page.locator("#p-sample_interval_s").fill("0.5")
         page.locator("#p-sample_interval_s").press("Tab")
         page.locator("summary", has_text="How").click()
-        page.get_by_label("Trials of each case").fill("2")
-        page.get_by_label("Trials of each case").press("Tab")
+        page.get_by_label("Trials per case").fill("2")
+        page.get_by_label("Trials per case").press("Tab")
         page.get_by_label("When the host is not idle").select_option("force")
         expect(page.locator("#plan")).to_contain_text("1 case, 2 trials", timeout=PATIENCE_MS)
         page.get_by_role("button", name="Start the measurement").click()
@@ -345,7 +345,7 @@ def test_with_the_keyboard_alone(chromium: Browser, console: ConsoleStack) -> No
         page.goto("/ui/hosts")
         page.keyboard.press("Tab")
         focused = "document.activeElement.textContent.trim()"
-        assert page.evaluate(focused) == "To the content"
+        assert page.evaluate(focused) == "Skip to content"
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "main"
         page.goto("/ui/hosts")

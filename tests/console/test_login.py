@@ -155,7 +155,7 @@ def test_a_link_logs_in_once(console: ConsoleStack) -> None:
     assert answer.headers["location"] == "/ui/hosts" and one.session
     another = console.browser()
     used = another.get(path)
-    assert used.status_code == 401 and "used before" in used.text
+    assert used.status_code == 401 and "already used" in used.text
     assert (
         another.send("/ui/login", hidden(used.text) | {"link": path.partition("=")[2]}).status_code
         == 401

@@ -81,7 +81,9 @@ def test_a_host_that_has_never_measured(console: ConsoleStack) -> None:
     bob = console.logged_in("bob")
     wait_until(lambda: twin(console, "/ui/hosts.json?q=fresh")["hosts"])
     page = bob.page("/ui/hosts?q=fresh")
-    assert "It has not measured yet" in page and "suite=quick&amp;host=fresh-1" in page
+    assert (
+        "This host has not measured anything yet" in page and "suite=quick&amp;host=fresh-1" in page
+    )
     (card,) = twin(console, "/ui/hosts.json?q=fresh")["hosts"]
     assert card["presence"] == "idle" and card["statuses"] == [] and "CPU" in card["what"]
 
@@ -212,7 +214,7 @@ def test_the_parameters_are_those_of_the_table(console: ConsoleStack) -> None:
         ("suite=quick&priority=99", "priority", "from -10 to 10"),
         ("suite=quick&scale=big", "scale", "scale"),
         ("suite=cs553/openstack-haswell&scale=bigger", "scale", "no scale"),
-        ("workload=cpu.fma&peers=fio", "workload", "measures nothing like this"),
+        ("workload=cpu.fma&peers=fio", "workload", "measures nothing comparable"),
         ("suite=quick&idle_policy=never", "idle_policy", "Input should be"),
     ],
 )
@@ -339,20 +341,20 @@ def test_without_redis_and_without_influxdb(tmp_path: Path) -> None:
         console.influx.stop()
         again = console.orchestrator.submit(**SHORT)
         console.orchestrator.wait_for(again)
-        wait_until(lambda: "InfluxDB does not take points" in text_of(bob.page("/ui/hosts")))
+        wait_until(lambda: "InfluxDB does not accept points" in text_of(bob.page("/ui/hosts")))
         console.redis.stop()
-        wait_until(lambda: "Redis is away" in text_of(bob.page(f"/ui/jobs/{job}")))
+        wait_until(lambda: "Redis is not available" in text_of(bob.page(f"/ui/jobs/{job}")))
         page = text_of(bob.page(f"/ui/jobs/{job}"))
         assert "Read the report" in page and "cpu.clock" in page
         assert "<h1>" in bob.get(f"/ui/jobs/{job}/report").text
         hosts = text_of(bob.page("/ui/hosts"))
-        assert "Redis is away" in hosts and "unknown" in hosts
+        assert "Redis is not available" in hosts and "unknown" in hosts
         answer = bob.get("/ui/new")
         assert answer.status_code == 503 and "Redis cannot be used" in answer.text
         # Who was not logged in before is told why nobody can log in now.
         assert console.browser().get("/ui/login").status_code == 200
         console.redis.start()
-        wait_until(lambda: "Redis is away" not in text_of(bob.page("/ui/hosts")))
+        wait_until(lambda: "Redis is not available" not in text_of(bob.page("/ui/hosts")))
         assert bob.get("/ui/new").status_code == 200
 
 

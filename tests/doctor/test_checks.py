@@ -306,8 +306,8 @@ def test_check(tmp_path: Path, check: str, files: Files, state: State, part: str
         (errno.EPERM, 0, NOTICE, "filter"),
         (errno.EPERM, 2, NOTICE, "switched off"),
         (errno.ENOSYS, 0, NOTICE, "not in this kernel"),
-        (errno.ENOMEM, 0, UNKNOWN, "not known"),
-        (None, 0, UNKNOWN, "not known"),
+        (errno.ENOMEM, 0, UNKNOWN, "does not know"),
+        (None, 0, UNKNOWN, "does not know"),
     ],
 )
 def test_io_uring(

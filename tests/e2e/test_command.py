@@ -278,7 +278,7 @@ def test_a_case_without_its_second_host_is_skipped_with_the_reason(tmp_path: Pat
     (reason,) = between["reasons"]
     assert reason["code"] == "no_far_host" and "--far-host" in reason["text"]
     assert [trial["events"] for trial in between["trials"]] == [[]]
-    assert "1 case skipped for want of a second host" in ended.errors
+    assert "1 case skipped because there is no second host" in ended.errors
     page = command.run("report", "latest", "--format", "markdown")
     assert page.code == ExitCode.OK and reason["text"] in page.output
     required = suite.read_text().replace("optional", "required")

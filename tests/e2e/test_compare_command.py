@@ -165,7 +165,7 @@ def test_where_nothing_can_be_compared_the_remedy_is_named(
     assert ended.code == ExitCode.NOT_COMPARABLE
     said = " ".join(ended.output.split())
     assert "no job of side B has a figure of it" in said
-    assert "Give jobs that have cases in common, clean or noisy ones; hostbench doctor" in said
+    assert "Compare jobs that have clean or noisy cases in common; hostbench doctor" in said
 
 
 def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:

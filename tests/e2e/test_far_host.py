@@ -86,7 +86,7 @@ def test_a_far_host_that_is_gone_ends_the_run_and_it_is_taken_up(far: Run) -> No
     assert ended.code == 3, ended.errors
     assert (
         far.service.url in ended.last_line
-        and "go on with: hostbench run --resume" in ended.last_line
+        and "continue with: hostbench run --resume" in ended.last_line
     )
     assert comes_true(far.command.is_gone_soon)
 
@@ -154,7 +154,7 @@ def test_a_far_host_that_nobody_needs(far: Run) -> None:
     alone = (*asked, "--param", "target=loopback", "--idle-policy", "force")
     ended = far.command.run("run", *alone, "--far-host", far.service.url)
     assert ended.code == 2
-    assert "--far-host is where network cases have their far ends" in ended.last_line
+    assert "--far-host is for network cases with a far end" in ended.last_line
     assert far.command.run("run", *alone).code == 0
 
 

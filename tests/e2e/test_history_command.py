@@ -56,7 +56,7 @@ def test_a_terminal_without_bars_has_other_characters(command: Command, tmp_path
 def test_few_jobs_are_undecided(command: Command) -> None:
     ended = command.run("history", CASE, "--until", "2026-01-05")
     assert ended.code == ExitCode.OK
-    assert "undecided: to find a change takes 8 jobs" in " ".join(ended.output.split())
+    assert "undecided: finding a change needs 8 jobs" in " ".join(ended.output.split())
 
 
 def test_hosts_are_not_mixed(tmp_path: Path) -> None:

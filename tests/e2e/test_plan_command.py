@@ -53,7 +53,7 @@ def test_the_plan_for_people(tmp_path: Path, suite: Path) -> None:
     assert lines[0].split() == ["cases", "of", "cases", "trials", "time"]
     assert lines[1].startswith("cpu.add_sub fp64 scalar") and lines[2].startswith("mem.")
     assert lines[-1].startswith("2 cases, 4 trials, ")
-    assert "fixed work" not in lines[-1]
+    assert "fixed amount of work" not in lines[-1]
 
 
 def test_a_plan_of_nothing_that_there_is(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_one_signal(command: Command, number: signal.Signals) -> None:
     (job,) = command.jobs()
     assert ended.last_line == (
         f"hostbench: interrupted by {number.name}; 0 of 1 cases are measured and kept; "
-        f"go on with: hostbench run --resume {job.name}"
+        f"continue with: hostbench run --resume {job.name}"
     )
     assert command.documents() == []
     assert command.is_gone_soon()

@@ -370,7 +370,7 @@ BY_COMMAND = ("--a-command", ":", "--b-command", ":")
             ("--a", "threads=1", "--blocks", "7"),
             "--blocks '7' is not allowed: give a whole number from 8 to 96",
         ),
-        (("--a", "threads=1", "--margin", "90"), "--margin '90' is no share"),
+        (("--a", "threads=1", "--margin", "90"), "--margin '90' is not a share"),
         (("--a", "threads=1", "--command-timeout", "0"), "--command-timeout '0' is out of range"),
         (("--a", "threads=1", "--command-timeout", "inf"), "give above 0 to 3600"),
         (("--a", "threads=1", "--workload", "cpu.fam"), "did you mean 'cpu.fma'"),

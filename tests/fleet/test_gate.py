@@ -123,7 +123,7 @@ def test_bad_options_are_refused(simulated: Cluster, tmp_path: Path) -> None:
         (["october", "--reboots"], "leave out NAME"),
         (["--max-age=0"], "is not allowed: give more than 0"),
         (["none"], "there is no campaign 'none'"),
-        (["none", f"--report={other}"], "is no report of this hostbench version"),
+        (["none", f"--report={other}"], "is not a report of this hostbench version"),
     ):
         with pytest.raises(UsageError, match=said):
             invoke(["fleet", "qualify", "--namespace=gate", *options])

@@ -258,7 +258,7 @@ def test_bad_input_and_strangers(tmp_path: Path) -> None:
             "--node=node1",
             words,
         )
-        assert ended.code == 2 and "is no pair of node node1" in ended.last_line
+        assert ended.code == 2 and "is not a pair of node node1" in ended.last_line
 
 
 def test_nodes_of_a_pair_are_taken_in_one_order() -> None:

@@ -296,7 +296,7 @@ def test_samples_of_a_trial_go_out_at_most_once_in_ten_seconds(
 
 
 class Away(Kept):
-    """Its Redis is away for the first calls."""
+    """Its Redis is not available for the first calls."""
 
     def __init__(self, calls: int) -> None:
         super().__init__()

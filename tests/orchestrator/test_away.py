@@ -1,4 +1,4 @@
-"""Redis is away when the orchestrator starts, and goes and comes; TLS; a Unix socket."""
+"""Redis is not available when the orchestrator starts, and goes and comes; TLS; a Unix socket."""
 
 import ssl
 import subprocess
@@ -37,7 +37,7 @@ def absent_redis(redis_of_file: RedisServer) -> Iterator[RedisServer]:
 def orchestrator(
     tmp_path_factory: pytest.TempPathFactory, redis_of_file: RedisServer
 ) -> Iterator[OrchestratorProcess]:
-    """One for all tests whose Redis is away at first; the last of them ends it."""
+    """One for all tests whose Redis is not available at first; the last of them ends it."""
     root = tmp_path_factory.mktemp("orchestrator")
     with OrchestratorProcess(root, redis_of_file.url, root / "results") as one:
         yield one

@@ -248,7 +248,7 @@ def test_both_ends_at_one_host(
     remote = again.remote()
     two.met = meet(remote, two.remotes[0], interrupt)
     started_s = time.monotonic()
-    with pytest.raises(ResourceError, match="of the same host as the other end"):
+    with pytest.raises(ResourceError, match="on the same host as the other end"):
         two.run(trial())
     assert time.monotonic() - started_s < SOON_S
     assert two.nothing_is_left()

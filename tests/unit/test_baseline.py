@@ -328,7 +328,7 @@ def test_a_host_is_not_held_against_itself() -> None:
 def test_a_baseline_of_few_hosts_falls_back_on_the_limit(hosts: int) -> None:
     found = check_host([measured_job(of_host(50, 0.9))], baseline_of(SOUND[:hosts]))
     assert found.word is HostWord.NO_REFERENCE and found.error is None
-    assert "is used from 5 on; until then the limit is the reference" in found.notes[0]
+    assert "uses it from 5 hosts on. Until then the limit is the reference" in found.notes[0]
     assert all(one.share_of_limit for one in found.headlines)
 
 

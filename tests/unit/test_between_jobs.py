@@ -75,7 +75,7 @@ def test_the_reason_says_what_was_seen() -> None:
     _, _, figures = judged([60.0, 100.0, 100.0, 61.0], usual_half_width=0.3)
     assert [reason.text for reason in figures.reasons] == [
         "60.00 op/s to 100.0 op/s in this and 4 earlier jobs of this host: 2 of these 5 figures "
-        "are more than 30 % off their median; see when with hostbench history"
+        "are more than 30 % off their median; hostbench history shows when"
     ]
 
 

@@ -110,7 +110,7 @@ def test_a_trial_that_was_stopped_is_no_figure() -> None:
     for sensitivity in Sensitivity:
         stopped = trial(0, others(0.0), sensitivity, stopped_s=0.5, delivered=50.0)
         assert stopped.verdict is Verdict.DISTURBED and reason_codes(stopped) == {STOPPED}
-        assert "nothing of the program ran for 500.0 ms" in stopped.reasons[0].text
+        assert "the program did not run for 500.0 ms" in stopped.reasons[0].text
         found = condition(stopped)
         assert (found.state, found.share) == (ConditionState.STOLEN, 0.5)
         assert found.culprit == OUTSIDE_HOST and not found.is_sure
@@ -148,8 +148,8 @@ def test_two_threads_on_one_core_outside_this_host() -> None:
     # Memory: what lay between before and after is unknown, so the trial is disturbed; a change.
     change = trial(0, others(0.0), host, sentinel(4, 2))
     assert (change.verdict, reason_codes(change)) == (Verdict.DISTURBED, {PARTLY_SHARED_CORE})
-    assert "4.0 additions a cycle alone and 4.0 beside" in change.reasons[0].text
-    assert "4.0 and 2.0 after it" in change.reasons[0].text
+    assert "4.0 additions per cycle alone and 4.0 beside" in change.reasons[0].text
+    assert "after it 4.0 and 2.0" in change.reasons[0].text
     found = condition(change)
     assert (found.state, found.culprit) == (ConditionState.SHARED, OUTSIDE_HOST)
     assert found.share == pytest.approx(0.25) and not found.is_sure

@@ -369,7 +369,7 @@ def test_what_has_no_time_is_skipped_and_what_has_trials_ends(
         ("plain", Verdict.CLEAN), ("nt", Verdict.CLEAN), ("libc", Verdict.SKIPPED),
     ]  # fmt: skip
     (reason,) = written.trials[-1].reasons
-    assert reason.code == "no_time" and "no time was left of the 18 s that" in reason.text
+    assert reason.code == "no_time" and "the 18 s that the suite allows are used up" in reason.text
     stopped = {record.case: record.stopped for record in written.cases}
     assert stopped == {
         "plain": StopReason.MAX_TIME, "nt": StopReason.MAX_TIME, "libc": StopReason.SKIPPED,

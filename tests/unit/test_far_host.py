@@ -120,7 +120,7 @@ def test_what_one_entry_requires_no_other_makes_optional() -> None:
 def test_a_plan_says_how_many_cases_lack_a_second_host() -> None:
     text = plan_sentence(plan_of(False, {}, OPTIONAL), kept=())
     assert "2 to 3 trials" in text
-    assert text.endswith("; 1 case skipped for want of a second host")
+    assert text.endswith("; 1 case skipped because there is no second host")
 
 
 def test_far_cpus_are_not_those_of_this_host() -> None:
@@ -215,7 +215,7 @@ def test_a_key_that_is_none(
 
 
 def test_a_key_without_a_host(key_file: Path) -> None:
-    with pytest.raises(UsageError, match="say how --far-host is reached; give that too"):
+    with pytest.raises(UsageError, match="belong to --far-host; give that option, too"):
         far_options(None, key_file, None)
 
 

@@ -119,7 +119,7 @@ def test_a_peer_without_a_session_is_in_the_record(interrupt: Interrupt) -> None
 @pytest.mark.parametrize("tool", ["hostbench", "sockperf"])
 def test_a_far_host_that_this_very_job_holds(tool: str, interrupt: Interrupt) -> None:
     began_s = time.monotonic()
-    with pytest.raises(ResourceError, match="of the same host as the other end"):
+    with pytest.raises(ResourceError, match="on the same host as the other end"):
         list(events(refusing(409, "busy", holder={"job": "job"}), trial(tool), interrupt))
     assert time.monotonic() - began_s < SOON_S
 

@@ -154,7 +154,7 @@ def test_two_populations_are_named_and_judged_apart(fact: str, value: str) -> No
     assert [one.title.split()[0] for one in second.differs] == ["cpu.fma"] * 3
     assert all(one.is_worse for one in second.differs)
     assert names(fleet) == {"node-0001", "node-0003"}, "each low in its own population"
-    assert f"30 hosts with {fact} {value} are a population of their own" in "\n".join(
+    assert f"30 hosts with {fact} {value} form a population separate" in "\n".join(
         fleet_sentences(fleet)
     )
     assert exit_code(fleet, Require.NOT_WORSE) is ExitCode.WORSE

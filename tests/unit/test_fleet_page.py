@@ -38,7 +38,7 @@ def test_the_page_begins_with_the_answer_and_has_every_part() -> None:
     head = page[page.index("<body>") : page.index("<nav")]
     assert '<div class="answer bad">' in head and "3 of 80 hosts are low" in head
     assert "error rate: at most 1 %" in head
-    assert "27 hosts with firmware &lt;b&gt;1.9&lt;/b&gt; are a population of their own" in head
+    assert "27 hosts with firmware &lt;b&gt;1.9&lt;/b&gt; form a population separate" in head
     assert '<span class="mark low">3 low</span>' in head
     assert "<script" not in page and "<b>1.9" not in page
     for title in ("Hosts that are off", "Populations", "Distributions", "How sure this is"):

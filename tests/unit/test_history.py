@@ -198,7 +198,7 @@ def test_figures_that_repeat_to_the_last_digit() -> None:
 def test_too_few_jobs_are_undecided() -> None:
     few = found(hosts(8).jobs(7))
     assert few.word is Word.UNDECIDED and few.least_effect_ratio is None
-    assert history_headline(few).endswith("undecided: to find a change takes 8 jobs.")
+    assert history_headline(few).endswith("undecided: finding a change needs 8 jobs.")
 
 
 def test_disturbed_jobs_are_left_out_and_counted() -> None:

@@ -52,7 +52,7 @@ def test_without_a_change_there_is_none_to_mark() -> None:
 @each(("before", "after"), [(0, 1), (0, 2), (3, 0)])
 def test_few_jobs_have_a_page_too(before: int, after: int) -> None:
     one = made(before, after, 1.0)
-    assert "Undecided: to find a change takes 8 jobs." in html(history_report(one))
+    assert "Undecided: finding a change needs 8 jobs." in html(history_report(one))
     for svg in draw(drawing(one), "few"):
         assert "nan" not in svg
 

@@ -245,7 +245,7 @@ def test_a_container_has_the_machine_id_that_it_is_given(
     (tmp_path / "etc/machine-id").unlink()
     assert inventory(tmp_path).machine == of_the_node
     monkeypatch.setenv("HOSTBENCH_MACHINE", "node1")
-    with pytest.raises(UsageError, match="HOSTBENCH_MACHINE 'node1' is no hash of a machine id"):
+    with pytest.raises(UsageError, match="HOSTBENCH_MACHINE 'node1' is not a hash of a machine id"):
         inventory(tmp_path)
 
 

@@ -114,8 +114,8 @@ def test_a_later_program_may_tell_more(programs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "exit_code", "part"),
     [
-        ("", 0, "prints no list of devices"),
-        ("[]", 0, "prints no list of devices"),
+        ("", 0, "does not print a list of devices"),
+        ("[]", 0, "does not print a list of devices"),
         ('{"devices": [{"index": 0}], "looked": []}', 0, "devices.0.backend"),
         (listing({**H100, "clock_hertz": "fast"}), 0, "devices.0.clock_hertz"),
         ("{}", 6, "exit code 6; build it again with make programs; its output: 'trouble'"),
@@ -290,7 +290,7 @@ def test_the_report_has_the_cards(programs: Path, tmp_path: Path) -> None:
     assert "2.5 GT/s x16" in str(told["PCI Express"]) and "16 GT/s" in str(told["PCI Express"])
     (of_processor,) = inner["GPU 1"].blocks
     assert isinstance(of_processor, Facts)
-    assert "is no GPU" in str(dict(of_processor.items)["Name"])
+    assert "is not a GPU" in str(dict(of_processor.items)["Name"])
 
 
 def test_the_report_says_what_was_looked_for() -> None:

@@ -93,7 +93,7 @@ def test_veth_says_10000_and_is_not_believed(tmp_path: Path) -> None:
     interface(tmp_path, "eth0", 7, iflink="8", speed="10000", duplex="full")
     one = found(tmp_path, "eth0")
     assert (one.kind, one.physical, one.link_bits_per_second) == ("veth", False, None)
-    assert one.link_reason == "eth0: it is veth, whose speed is made up"
+    assert one.link_reason == "eth0: veth devices have no real speed"
 
 
 def test_what_software_makes(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_the_report_shows_it(tmp_path: Path) -> None:
     assert card[:5] == (Code("eth0"), "ethernet", "i40e", "up", "1500")
     assert "10.00 Gbit/s" in str(card[-1])
     assert pair[:2] == (Code("veth1"), "veth, virtual")
-    assert pair[-1] == "veth1: it is veth, whose speed is made up"
+    assert pair[-1] == "veth1: veth devices have no real speed"
     for number in range(40):
         interface(tmp_path, f"b{number}", 100 + number)
     facts, rows = shown(network(tmp_path, METAL))

@@ -130,8 +130,8 @@ def test_a_disk_that_others_use_is_shared() -> None:
     judged = measured_trial(busy, (RATE_METRIC,), {}, Sensitivity.WAKING)
     assert judged.verdict is Verdict.DISTURBED
     assert judged.reasons[0].text == (
-        "other processes moved 40.0 % of the bytes that went to and from disks meanwhile (at most "
-        "5 % are tolerated), most of all dd, pid 7, of backup, on the disk"
+        "other processes moved 40.0 % of the bytes transferred to and from disks in the meantime "
+        "(at most 5 % is tolerated), most of all dd, pid 7, of backup, on the disk"
     )
     found = condition_of(Measured(planned(), (RATE_METRIC,), [judged]))
     assert found is not None and found.state is ConditionState.SHARED
@@ -147,28 +147,28 @@ def test_a_disk_that_others_use_is_shared() -> None:
     [
         (
             others(process("stress-ng", 1.9), cpu_s=2.0),
-            "stress-ng (pid 7) used 95.0 % of a CPU meanwhile",
+            "stress-ng (pid 7) used 95.0 % of a CPU in the meantime",
         ),
         (
             others(process("kworker/0:1", 0.4, kernel=True), cpu_s=0.5),
-            "kworker/0:1 (kernel thread, pid 7) used 20.0 % of a CPU meanwhile",
+            "kworker/0:1 (kernel thread, pid 7) used 20.0 % of a CPU in the meantime",
         ),
         (
             others(process("cc1", 1.9, 4), cpu_s=2.0),
-            "cc1 (4 processes, such as pid 7) used 95.0 % of a CPU meanwhile",
+            "cc1 (4 processes, such as pid 7) used 95.0 % of a CPU in the meantime",
         ),
         (
             others(process("sh", 0.1), cpu_s=3.0),
-            "other processes used 150.0 % of a CPU meanwhile; the most of them: "
+            "other processes used 150.0 % of a CPU in the meantime; the busiest: "
             "sh (pid 7) used 5.0 % of a CPU",
         ),
         (
             others(cpu_s=3.0),
-            "other processes used 150.0 % of a CPU meanwhile, each for a short time",
+            "other processes used 150.0 % of a CPU in the meantime, each for a short time",
         ),
         (
             others(process("sh", 0.1), cpu_s=3.0, unseen=True),
-            "processes outside this container used 150.0 % of a CPU meanwhile",
+            "processes outside this container used 150.0 % of a CPU in the meantime",
         ),
     ],
 )

@@ -101,7 +101,7 @@ def test_texts_that_are_no_name(value: ParamValue) -> None:
 
 
 def test_all_names_are_several_cases() -> None:
-    with pytest.raises(UsageError, match=r"^device all stands for several cases; .* into grid"):
+    with pytest.raises(UsageError, match=r"^device all stands for several cases; .* in grid"):
         check_value(DEVICE, "all", ALLOWED_CPUS)
 
 

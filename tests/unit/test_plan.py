@@ -278,7 +278,7 @@ def test_nothing_is_measured_beside_a_naive_workload() -> None:
     (beside,), (alone,) = sound.cases, naive.cases
     assert beside.peers and not beside.naive
     assert alone.naive and alone.peers == () and alone.peers_time_s == 0
-    with pytest.raises(UsageError, match="peer likwid-bench measures nothing like this"):
+    with pytest.raises(UsageError, match="peer likwid-bench measures nothing comparable"):
         make_plan(
             Suite(name="mine", cases=(entry(peers=["likwid-bench"]),)), {"cpu": table}, host()
         )
@@ -320,7 +320,7 @@ def test_label_and_timeout_of_the_suite() -> None:
         ({"params": {"threads": 0}}, ["cpu.fma", "threads 0", "1 to 4096 or all"]),
         ({"grid": {"threads": [1, 5000]}}, ["threads 5000", "1 to 4096 or all"]),
         ({"grid": {"isa": ["avx3"]}}, ["'avx3'", "did you mean 'avx2'?"]),
-        ({"params": {"isa": "all"}}, ["isa all", "into grid", "avx2"]),
+        ({"params": {"isa": "all"}}, ["isa all", "in grid", "avx2"]),
         ({"grid": {"duration_s": "all"}}, ["duration_s", "one by one"]),
         ({"grid": {"lifeline_fd": [3]}}, ["lifeline_fd", "operator"]),
         ({"params": {"threads": 1}, "grid": {"threads": [1]}}, ["threads", "remove one"]),
@@ -470,7 +470,7 @@ def test_a_suites_list_need_not_fit_every_case() -> None:
 
 def test_an_entrys_list_must_fit_one_of_its_cases() -> None:
     message = refusal(entry(peers=["sysbench"]))
-    assert "peer sysbench measures nothing like this" in message and "docs/peers.md" in message
+    assert "peer sysbench measures nothing comparable" in message and "docs/peers.md" in message
 
 
 @pytest.mark.exhaustive

@@ -102,7 +102,7 @@ def test_without_a_limit_there_is_no_reference() -> None:
 
 def test_a_job_without_a_figure_tells_nothing() -> None:
     document = with_cases(quiet(whole()), verdict=Verdict.DISTURBED)
-    assert receipt(document).answer == "Unknown: no figure of this job may be used."
+    assert receipt(document).answer == "Unknown: no figure of this job can be used."
     assert receipt(document.model_copy(update={"cases": ()})).answer.startswith("Unknown: ")
 
 
@@ -110,7 +110,7 @@ def test_too_few_hosts_are_said_to_be_too_few() -> None:
     few = made_of([measured_job(one) for one in of_hosts(SOUND[:4])])
     found = receipt(quiet(of_host(50, 0.9)), few)
     assert found.answer.endswith("There is no baseline with enough hosts of this model.")
-    assert "has 4 other hosts of this model and is used from 5 on" in found.notes[0]
+    assert "has 4 other hosts of this model; hostbench uses it from 5 hosts on" in found.notes[0]
 
 
 # ---- what to look at ----

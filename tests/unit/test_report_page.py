@@ -358,9 +358,9 @@ def test_memory_of_the_inventory_is_shown() -> None:
         "512 pages", "NUMA node 0", "3 GiB, CPUs 0-1",
     ):  # fmt: skip
         assert value in page, value
-    unknown = host_section(host(memory=Memory(channels_reason="a hypervisor lies below")))
+    unknown = host_section(host(memory=Memory(channels_reason="this is a virtual machine")))
     page = text_of(html(Report("t", "s", report_of(whole(), "x").facts, (), (), (unknown,))))
-    assert "a hypervisor lies below" in page
+    assert "this is a virtual machine" in page
 
 
 def test_a_host_that_tells_nothing() -> None:

@@ -29,7 +29,7 @@ def test_the_trials_of_an_unfinished_case_count_and_more_are_run() -> None:
     records: list[Record] = [session(CASES), bare_trial(), done(), bare_trial(case="bbbb", index=0)]
     found = resumption(replay(records), session(CASES))
     assert (found.kept, found.continued, found.again) == (("aaaa",), ("bbbb",), {})
-    assert found.sentence == "1 of 2 cases is kept; 1 go on from the trials they have"
+    assert found.sentence == "1 of 2 cases is kept; 1 continue after the trials they have"
     again = session(CASES).model_copy(update={"kept": ("aaaa",), "continued": ("bbbb",)})
     progress = replay([*records, again, bare_trial(case="bbbb", index=1)])
     assert [trial.index for trial in progress.trials["bbbb"]] == [0, 1]

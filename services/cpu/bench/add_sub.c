@@ -116,9 +116,8 @@ static const struct param params[] = {
 
 WORKLOAD(add_sub) = {
     .name = "add_sub",
-    .description =
-        "Additions and subtractions on independent registers, integer and floating point.",
-    .rate = OPERATION_RATE("Additions and subtractions a second, one each instruction and lane"),
+    .description = "Integer or floating-point additions and subtractions on independent registers.",
+    .rate = OPERATION_RATE("Additions and subtractions per second, one per instruction and lane"),
     .params = params,
     .own = kernels,
     KERNEL_FUNCTIONS,

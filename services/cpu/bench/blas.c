@@ -188,7 +188,7 @@ int blas_check(struct run *run)
 {
     if (state.chosen >= 0)
         return EXIT_OK;
-    run_reason(run, "%s: trust no figure of it, use another --library%s%s", state.reason,
+    run_reason(run, "%s: do not trust its figures, use another --library%s%s", state.reason,
                users_core_type() ? " or another OPENBLAS_CORETYPE than " : "",
                users_core_type() ? users_core_type() : "");
     return EXIT_WRONG;
@@ -203,7 +203,7 @@ static const char *why_no_rate(const struct candidate *candidate)
 {
     if (!state.compared)
         return "the library was given, so none was compared";
-    return candidate->probe.state == PROBE_BROKEN ? "it crashes or computes wrongly here"
+    return candidate->probe.state == PROBE_BROKEN ? "it crashes or computes incorrectly here"
                                                   : "it is not installed";
 }
 
@@ -230,7 +230,7 @@ static int load_copies(struct run *run)
     unsigned needed = (threads + state.callers - 1) / state.callers;
     state.loaded = calloc(needed, sizeof *state.loaded);
     if (!state.loaded) {
-        run_reason(run, "no memory for %u threads: use fewer", threads);
+        run_reason(run, "not enough memory for %u threads: use fewer", threads);
         return EXIT_RESOURCE;
     }
     state.loaded[0] = state.library.functions;
@@ -365,7 +365,7 @@ int blas_warm_up(struct thread *thread, double until_s)
     const size_t elements = (size_t)n * (size_t)n;
     double *operands = calloc(3 * elements, sizeof *operands);
     if (!operands) {
-        run_reason(thread->run, "no memory for the warm-up of thread %u: use fewer threads",
+        run_reason(thread->run, "not enough memory for the warm-up of thread %u: use fewer threads",
                    thread->index);
         return EXIT_RESOURCE;
     }

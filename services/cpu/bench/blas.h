@@ -29,19 +29,19 @@ extern const char *const blas_choices[], *const blas_choices_with_lapack[];
         .resolved = "best",                                                                        \
         .resolved_once = true,                                                                     \
         .named = true,                                                                             \
-        .help = "pinned: the OpenBLAS that was fetched with the programs; system: the host's "     \
-                "OpenBLAS; blis: the host's BLIS; best: the fastest of those that are there, "     \
-                "by a short try of each on one thread.",                                           \
+        .help = "pinned: the OpenBLAS that comes with the programs; system: the host's OpenBLAS; " \
+                "blis: the host's BLIS; best: the fastest of the installed ones, from a short "    \
+                "comparison on one thread.",                                                       \
     }
 #define METRICS_LIBRARY                                                                            \
     {"operations_per_second_pinned", "operation/s", HIGHER_IS_BETTER,                              \
-     "Products of order 1024 on one thread, over the OpenBLAS that was fetched with the "          \
-     "programs: the best of a short try."},                                                        \
+     "Rate of the OpenBLAS that comes with the programs, for products of order 1024 on one "       \
+     "thread: the best of a short comparison."},                                                   \
         {"operations_per_second_system", "operation/s", HIGHER_IS_BETTER,                          \
-         "The same over the host's OpenBLAS."}
+         "The same rate of the host's OpenBLAS."}
 #define METRIC_BLIS                                                                                \
     {"operations_per_second_blis", "operation/s", HIGHER_IS_BETTER,                                \
-     "The same over the host's BLIS."}
+     "The same rate of the host's BLIS."}
 
 /* For resolve(): tries the libraries, chooses and loads one. */
 void blas_resolve(struct run *run, const struct blas_need *need);

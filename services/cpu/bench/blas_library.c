@@ -34,7 +34,7 @@ static const struct source sources[LIBRARIES] = {
                         "scipy_",
                         {"$ORIGIN/../openblas/scipy_openblas32/lib/libscipy_openblas.so",
                          "$ORIGIN/../../scipy_openblas32/lib/libscipy_openblas.so"},
-                        "run make programs where its wheel can be had, or install it with pip "
+                        "run make programs where its wheel is available, or install it with pip "
                         "where hostbench was"},
     [LIBRARY_SYSTEM] = {"system",
                         "OpenBLAS",

@@ -124,7 +124,8 @@ static void examine(unsigned which, bool fp32, bool timed, struct probe *probe)
     if (!(error < (fp32 ? ERROR_MOST_FP32 : ERROR_MOST))) { /* NaN is wrong too */
         size_t length = strlen(probe->reason);
         snprintf(probe->reason + length, sizeof probe->reason - length,
-                 ", computes wrongly on this CPU: an element of a product is off by %.3g", error);
+                 ", computes incorrectly on this CPU: an element of a product is off by %.3g",
+                 error);
         return;
     }
     probe->rate = timed ? rate_of(&large) : 0;

@@ -52,19 +52,20 @@ static void cross_check(struct thread *thread)
 
 static const struct metric metrics[] = {
     {"clock_hertz_multiply_chain", "Hz", HIGHER_IS_BETTER,
-     "The same clock from dependent multiplications of three cycles, on the first thread's CPU "
-     "after the timed region, while the other threads rest: a cross-check."},
+     "Cross-check of the core clock: a chain of dependent multiplications (three cycles each) "
+     "measures it on the first thread's CPU after the timed region, while the other threads are "
+     "idle."},
     {.name = NULL},
 };
 #endif
 
 WORKLOAD(clock) = {
     .name = "clock",
-    .description = "Core clock from a chain of dependent additions.",
+    .description = "Measures the core clock with a chain of dependent additions.",
     .rate = {.name = "clock_hertz",
              .unit = "Hz",
              .description =
-                 "Core clock: median over the threads of the median of their clean slices.",
+                 "Core clock: median over the threads of each thread's median clean slice.",
              .combine = COMBINE_MEDIAN},
     .setup = setup,
     .step = step,

@@ -21,8 +21,8 @@ static const double SETTLE_S = 3e-3;
 /* Beside others who take the CPUs most visits are not confirmed: rounds go on for so long at most,
  * until each rung has a clock. */
 static const double PATIENCE_S = 2;
-static const char UNCONFIRMED[] = "no two readings of a visit agreed within 1 %: others took the "
-                                  "CPUs, or the trial was too short";
+static const char UNCONFIRMED[] = "no two readings in a row agreed within 1 %: other processes "
+                                  "used the CPUs, or the trial was too short";
 
 /* What a class of instructions executes. */
 struct class {
@@ -107,14 +107,14 @@ static int check(struct run *run)
 {
     if (run_clock_coarse(run)) {
         run_reason(run, "CLOCK_MONOTONIC moves in steps that are too coarse to time a clock chain: "
-                        "take another clock source of the kernel");
+                        "use another clock source of the kernel");
         return EXIT_UNSUPPORTED;
     }
     if (!run_oversubscribed(run))
         return EXIT_OK;
     run_reason(run,
-               "%u threads share %u CPUs: a step of the ladder is one more CPU at work, take one "
-               "thread a CPU",
+               "%u threads share %u CPUs: a step of the ladder is one more CPU at work, use one "
+               "thread per CPU",
                run_threads(run), run_cpus(run));
     return EXIT_UNSUPPORTED;
 }
@@ -376,8 +376,8 @@ static void finish(struct thread *thread)
     const struct rung *highest = highest_with_clock(ladder);
     if (highest != last_rung(ladder))
         run_warning(run, "top_rung_missing",
-                    "the clock with all %u threads at work is unknown: %s; clock_hertz is that of "
-                    "%u",
+                    "the core clock with all %u threads at work is unknown: %s; clock_hertz is the "
+                    "clock with %u",
                     run_threads(run), UNCONFIRMED, highest->threads);
     run_bulk_rate(run, highest->clock_hertz);
     add_clock(run, "clock_hertz_alone", ladder->rungs[0].clock_hertz);
@@ -391,19 +391,19 @@ static const char *const ladder_isas[] = {"best", "scalar", "avx2", "avx512",
                                           "amx",  "neon",   "sve",  NULL};
 
 static const struct param params[] = {
-    PARAM_ISA(ladder_isas, "The class of instructions at work: amx multiplies tiles of bf16, the "
-                           "others are the fused multiply-adds of fp64 of `fma`."),
+    PARAM_ISA(ladder_isas, "It selects the class of instructions: amx multiplies tiles of bf16, "
+                           "the others run the fp64 fused multiply-adds of `fma`."),
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"clock_hertz_alone", "Hz", HIGHER_IS_BETTER,
-     "The same clock while the first thread works alone."},
+     "Core clock of the first thread while it works alone."},
     {"clock_hertz_lowest", "Hz", HIGHER_IS_BETTER,
-     "The lowest clock of all numbers of threads at work."},
+     "Lowest of the clocks measured at the different numbers of working threads."},
     {"rungs_measured", "1", HIGHER_IS_BETTER,
-     "Numbers of threads at work that have a clock: from 1 to all, of more than 32 threads 32 of "
-     "them."},
+     "How many numbers of working threads have a confirmed clock. The workload tries every number "
+     "from 1 to all threads, or 32 of them if there are more than 32 threads."},
     {.name = NULL},
 };
 
@@ -411,13 +411,15 @@ static const char *const excludes[] = {"work", NULL};
 
 WORKLOAD(clock_ladder) = {
     .name = "clock_ladder",
-    .description = "Core clock by the number of cores at work, under one class of instructions.",
+    .description =
+        "Measures the core clock while more and more cores run one class of instructions.",
     .rate = {.name = "clock_hertz",
              .unit = "Hz",
-             .description = "Clock of the first thread's core while all threads work: the highest "
-                            "reading of a visit that a second one confirms, of all visits the "
-                            "highest. Where others take the CPUs and none is confirmed, that of "
-                            "the most threads that has one, with the warning top_rung_missing.",
+             .description =
+                 "Core clock of the first thread while all threads work: the highest reading that "
+                 "a second reading confirmed to within 1 %. If other processes kept all of them "
+                 "from being confirmed, the figure is the clock at the largest number of threads "
+                 "that has a confirmed one, and the warning top_rung_missing says so.",
              .combine = COMBINE_MEDIAN},
     .params = params,
     .excludes = excludes,

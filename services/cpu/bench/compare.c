@@ -415,9 +415,9 @@ static const struct param params[] = {
 
 WORKLOAD(compare) = {
     .name = "compare",
-    .description = "Comparisons whose results are counted, on independent registers.",
-    .rate = OPERATION_RATE("Comparisons a second, one each instruction and lane; counting their "
-                           "results is not an operation"),
+    .description = "Comparisons on independent registers; the results are counted.",
+    .rate = OPERATION_RATE("Comparisons per second, one per instruction and lane; counting the "
+                           "results does not count as an operation"),
     .params = params,
     .own = kernels,
     KERNEL_FUNCTIONS,

@@ -316,22 +316,23 @@ static const struct param params[] = {
      .choices = between_words,
      .roles = ROLE_TAG,
      .title = "sides",
-     .help = "processes: each with an address space of its own; threads: of one process."},
+     .help = "processes: two processes, each with its own address space; threads: two threads of "
+             "one process."},
     {.name = "by",
      .type = PARAM_CHOICE,
      .initial = "pipe",
      .choices = by_words,
      .roles = ROLE_AXIS | ROLE_TAG,
      .title = "mechanism",
-     .help = "pipe: four bytes written to a pipe and read from it; futex: a word in shared memory "
-             "on which the other side sleeps."},
+     .help = "How one side wakes the other. pipe: it writes four bytes to a pipe, which the other "
+             "side reads; futex: the other side sleeps on a word in shared memory."},
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"calls_time_s", "s", LOWER_IS_BETTER,
-     "Time of the same two system calls by one side alone, without a switch: the overhead that "
-     "lmbench's lat_ctx subtracts."},
+     "Time of the same two system calls when one side makes them alone, without a switch: the "
+     "overhead that lmbench's lat_ctx subtracts."},
     {.name = NULL},
 };
 
@@ -339,14 +340,15 @@ static const char *const excludes[] = {"threads", NULL};
 
 WORKLOAD(context_switch) = {
     .name = "context_switch",
-    .description = "Two processes or threads on one CPU hand over to each other by turns.",
-    .rate = {.name = "hand_over_time_s",
-             .unit = "s",
-             .description = "Time of one hand-over, half of a round trip: one side writes and "
-                            "goes to sleep, the CPU switches, the other side reads; median of "
-                            "means over 8 round trips in a row.",
-             .combine = COMBINE_MEDIAN,
-             .time = true},
+    .description = "Two processes or threads on one CPU wake each other in turn.",
+    .rate =
+        {.name = "hand_over_time_s",
+         .unit = "s",
+         .description =
+             "Time of one hand-over (half a round trip): one side writes and goes to sleep, the "
+             "CPU switches, the other side reads. Median of means over 8 consecutive round trips.",
+         .combine = COMBINE_MEDIAN,
+         .time = true},
     .params = params,
     .excludes = excludes,
     .metrics = metrics,

@@ -80,7 +80,8 @@ static int check(struct run *run)
 {
     if (!run_oversubscribed(run))
         return EXIT_OK;
-    run_reason(run, "%u threads share %u CPUs: a line goes between two CPUs, take one thread a CPU",
+    run_reason(run,
+               "%u threads share %u CPUs: a line goes between two CPUs, use one thread per CPU",
                run_threads(run), run_cpus(run));
     return EXIT_UNSUPPORTED;
 }
@@ -302,11 +303,11 @@ static void finish(struct thread *thread)
 /* ---- table --------------------------------------------------------------------------------------- */
 
 static const struct metric metrics[] = {
-    {"hand_over_time_s_nearest", "s", LOWER_IS_BETTER, "The same of the fastest pair."},
-    {"hand_over_time_s_farthest", "s", LOWER_IS_BETTER, "The same of the slowest pair."},
+    {"hand_over_time_s_nearest", "s", LOWER_IS_BETTER, "The same time for the fastest pair."},
+    {"hand_over_time_s_farthest", "s", LOWER_IS_BETTER, "The same time for the slowest pair."},
     {"pairs_measured", "pair", HIGHER_IS_BETTER,
-     "Pairs of CPUs that were measured: all, or of more than 64 CPUs about 2000, in which each CPU "
-     "is with as many others."},
+     "Number of pairs of CPUs measured: all pairs or, with more than 64 CPUs, about 2000 in which "
+     "each CPU occurs equally often."},
     {.name = NULL},
 };
 
@@ -314,12 +315,13 @@ static const char *const excludes[] = {"work", NULL};
 
 WORKLOAD(core_to_core) = {
     .name = "core_to_core",
-    .description = "Two threads on two CPUs take a cache line from each other by compare-and-swap, "
+    .description = "Two threads on two CPUs pass a cache line back and forth by compare-and-swap, "
                    "one pair of CPUs after another.",
     .rate = {.name = "hand_over_time_s",
              .unit = "s",
-             .description = "Time of one hand-over of the line, half of a round trip: median over "
-                            "the pairs of CPUs of the median of 250 round trips in a row.",
+             .description = "Time to pass the cache line from one CPU to the other (half a round "
+                            "trip): median over the pairs of CPUs of each pair's median, measured "
+                            "over 250 consecutive round trips.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .excludes = excludes,

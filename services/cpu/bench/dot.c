@@ -100,16 +100,18 @@ static const char *const dot_isas[] = {"best", "avx2", "avx512", "amx", "neon", 
 
 static const struct param params[] = {
     PARAM_DTYPE(dtypes, "int8"),
-    PARAM_ISA(dot_isas, "avx2: AVX-VNNI. mmla: the matrix instructions of I8MM and BF16. fp16 adds "
-                        "to fp16 (except amx), bf16 to fp32, integers to int32."),
+    PARAM_ISA(dot_isas,
+              "avx2 stands for AVX-VNNI, mmla for the matrix instructions of I8MM and BF16. fp16 "
+              "accumulates in fp16 (amx: in fp32), bf16 in fp32, integers in int32."),
     PARAM_SEED,
     {.name = NULL},
 };
 
 WORKLOAD(dot) = {
     .name = "dot",
-    .description = "Dot products and multiply-adds of small types: what inference runs on.",
-    .rate = OPERATION_RATE("Operations a second, one each multiplication and each addition"),
+    .description = "Dot products and multiply-adds on small data types, as used for inference.",
+    .rate = OPERATION_RATE(
+        "Operations per second; each multiplication and each addition counts as one"),
     .params = params,
     .own = dot_kernels,
     KERNEL_FUNCTIONS,

@@ -59,7 +59,7 @@ struct fixed_work {
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for what %u threads record: use fewer", run_threads(run));
+    run_reason(run, "not enough memory for what %u threads record: use fewer", run_threads(run));
     return EXIT_RESOURCE;
 }
 
@@ -172,8 +172,8 @@ static void begin_record(struct run *run, struct noise *noise, double start_s)
 static int wrong(struct thread *thread, uint64_t sum, uint64_t expected)
 {
     run_reason(thread->run,
-               "the sum of a quantum is %#llx instead of %#llx on CPU %d: this CPU or this build "
-               "computes wrongly, trust no figure of it",
+               "the sum of one quantum is %#llx instead of %#llx on CPU %d: this CPU or this build "
+               "computes incorrectly; do not trust its figures",
                (unsigned long long)sum, (unsigned long long)expected, thread->cpu);
     return EXIT_WRONG;
 }
@@ -268,7 +268,8 @@ static void finish_classes(struct run *run, const struct noise *noises, double l
         for (unsigned i = 0; i < run_threads(run); i++)
             count += noises[i].counts[class];
         if (classes[class].least_s < least_s)
-            run_no_metric(run, classes[class].name, "it is less than 2 % of a quantum");
+            run_no_metric(run, classes[class].name,
+                          "the program cannot see interruptions shorter than 2 % of a quantum");
         else
             run_metric(run, classes[class].name, (double)count / total_s);
     }
@@ -305,24 +306,26 @@ static const struct param params[] = {
      .initial = "240000",
      .min = 24000,
      .max = 24e6,
-     .help = "Work of one quantum: dependent additions, one each core cycle, in loops of 80."},
+     .help = "Length of one quantum of work: a chain of dependent additions, one per core cycle, "
+             "in loops of 80."},
     {.name = NULL},
 };
 
 #define METRIC_CLASS(which, length)                                                                \
     {"interruptions_per_second_" which, "Hz", LOWER_IS_BETTER,                                     \
-     "Interruptions of at least " length ", a second and CPU."}
+     "Interruptions of at least " length ", per second and CPU."}
 
 static const struct metric metrics[] = {
     {"lost_ratio", "1", LOWER_IS_BETTER,
-     "Share of the time of all CPUs that was lost: what interrupted quanta took longer than the "
-     "usual one, the median of the latest 15 on the CPU."},
-    {"lost_ratio_most", "1", LOWER_IS_BETTER, "The same share of the CPU that lost most."},
+     "Share of the time of all CPUs that was lost to interruptions: the time by which interrupted "
+     "quanta exceeded the usual quantum, which is the median of the latest 15 on that CPU."},
+    {"lost_ratio_most", "1", LOWER_IS_BETTER, "The same share for the CPU that lost most."},
     {"interruption_max_s", "s", LOWER_IS_BETTER,
-     "The most that a quantum took longer than the usual one."},
+     "Longest interruption: the most by which a quantum exceeded the usual one."},
     {"interruption_period_s", "s", HIGHER_IS_BETTER,
-     "Time from one interruption to the next where they come regularly, on the CPU that lost most: "
-     "of those that take most of the time, else of all. Null where they are not regular."},
+     "Period of the regular interruptions on the CPU that lost most. The program weights each "
+     "interruption by its length; if that shows no period, it counts them all alike. Null if the "
+     "interruptions are not regular."},
     METRIC_CLASS("2us", "2 µs"),
     METRIC_CLASS("5us", "5 µs"),
     METRIC_CLASS("10us", "10 µs"),
@@ -340,11 +343,11 @@ static const struct metric metrics[] = {
 
 WORKLOAD(fixed_work) = {
     .name = "fixed_work",
-    .description = "The same register work again and again on each CPU: what the kernel, other "
-                   "processes and the hypervisor take of it.",
+    .description = "Repeats the same register work on each CPU to show how much CPU time the "
+                   "kernel, other processes and the hypervisor take.",
     .rate = {.name = "quantum_time_s",
              .unit = "s",
-             .description = "Time of one quantum of work: half of them took at most this long.",
+             .description = "Median time of one quantum of work.",
              .combine = COMBINE_MEDIAN,
              .work = "quantum",
              .time = true},

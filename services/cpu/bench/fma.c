@@ -55,7 +55,7 @@ const struct kernel fma_kernels[] = {
 
 static const struct param params[] = {
     PARAM_DTYPE(float_dtypes, "fp64"),
-    PARAM_ISA(isas, "sse2 stands for 128 bits in the FMA3 encoding."),
+    PARAM_ISA(isas, "sse2 stands for the 128-bit FMA3 instructions."),
     PARAM_SEED,
     {.name = NULL},
 };
@@ -64,7 +64,7 @@ WORKLOAD(fma) = {
     .name = "fma",
     .description = "Fused multiply-add on independent registers: the floating-point peak.",
     .rate =
-        OPERATION_RATE("Floating-point operations a second, two each fused multiply-add and lane"),
+        OPERATION_RATE("Floating-point operations per second, two per fused multiply-add and lane"),
     .params = params,
     .own = fma_kernels,
     KERNEL_FUNCTIONS,

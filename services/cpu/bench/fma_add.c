@@ -142,25 +142,24 @@ static const char *const mixes[] = {"best", "1:1", "2:1", NULL};
 
 static const struct param params[] = {
     PARAM_DTYPE(float_dtypes, "fp64"),
-    PARAM_ISA(isas, "sse2 stands for 128 bits in the FMA3 encoding."),
+    PARAM_ISA(isas, "sse2 stands for the 128-bit FMA3 instructions."),
     {.name = "mix",
      .type = PARAM_CHOICE,
      .initial = "best",
      .choices = mixes,
      .resolved = "best",
      .resolved_once = true,
-     .help = "Fused multiply-adds to additions; best: the one that a short try finds to do the "
-             "most operations."},
+     .help = "Ratio of fused multiply-adds to additions; best: the fastest in a short comparison."},
     PARAM_SEED,
     {.name = NULL},
 };
 
 WORKLOAD(fma_add) = {
     .name = "fma_add",
-    .description = "Fused multiply-adds and additions mixed: the floating-point peak of cores that "
-                   "add on ports of their own.",
-    .rate = OPERATION_RATE("Floating-point operations a second, two each fused multiply-add and "
-                           "lane, one each addition and lane"),
+    .description = "A mix of fused multiply-adds and additions: the floating-point peak of cores "
+                   "that have separate ports for additions.",
+    .rate = OPERATION_RATE("Floating-point operations per second, two per fused multiply-add and "
+                           "lane, one per addition and lane"),
     .params = params,
     .own = kernels,
     KERNEL_FUNCTIONS,

@@ -62,7 +62,7 @@ static double bytes_fp32(size_t n, unsigned threads)
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for matrices of order %llu on %u threads: use a smaller --n",
+    run_reason(run, "not enough memory for matrices of order %llu on %u threads: use a smaller --n",
                (unsigned long long)run_count(run, "n"), run_threads(run));
     return EXIT_RESOURCE;
 }
@@ -324,7 +324,7 @@ static int conclude_check(struct thread *thread, uint64_t batch)
         run_reason(thread->run,
                    "n %zu %s: the product is wrong: C x is off by %.3g times what rounding "
                    "explains, below %g is right: this CPU, this BLAS or this build computes "
-                   "wrongly, trust no figure of it",
+                   "incorrectly; do not trust its figures",
                    gemm->n, gemm->fp32 ? "fp32" : "fp64", residual, RESIDUAL_MOST);
         return EXIT_WRONG;
     }
@@ -378,26 +378,24 @@ static const struct param params[] = {
      .initial = "3072",
      .min = 1,
      .max = 1000000,
-     .help =
-         "Order of the three matrices. From about 3000 on one core's rate hardly grows any more; "
-         "fp64 takes 24 n^2 bytes."},
+     .help = "Order of the three matrices. Above about 3000 the rate of one core hardly increases. "
+             "fp64 needs 24 n^2 bytes of memory."},
     {.name = "dtype",
      .type = PARAM_CHOICE,
      .initial = "fp64",
      .choices = dtypes,
      .roles = ROLE_TAG,
      .title = "data type",
-     .help = "Type of the elements: dgemm or sgemm."},
+     .help = "Type of the elements: fp64 calls dgemm, fp32 calls sgemm."},
     PARAM_LIBRARY(blas_choices),
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"residual", "1", LOWER_IS_BETTER,
-     "How far the product times a random vector is off, over what rounding explains; the largest "
-     "of the trial; 16 or more is an error."},
-    {"huge_page_ratio", "1", HIGHER_IS_BETTER,
-     "Share of the matrices that the kernel put into huge pages."},
+     "Error of the product times a random vector, divided by the error that rounding explains. "
+     "Largest of the trial; 16 or more means that the product is wrong."},
+    {"huge_page_ratio", "1", HIGHER_IS_BETTER, "Share of the matrices that lies in huge pages."},
     METRICS_LIBRARY,
     METRIC_BLIS,
     {.name = NULL},
@@ -405,10 +403,11 @@ static const struct metric metrics[] = {
 
 WORKLOAD(gemm) = {
     .name = "gemm",
-    .description = "Multiplies dense matrices, C = A B + C, over the fastest BLAS.",
+    .description = "Multiplies dense matrices, C = A B + C, with the fastest BLAS library.",
     .rate = {.name = "operations_per_second",
              .unit = "operation/s",
-             .description = "2 n^3 / time of a multiplication: median of the clean steps.",
+             .description =
+                 "2 n^3 divided by the time of one multiplication: median over the clean steps.",
              .combine = COMBINE_SUM},
     .params = params,
     .metrics = metrics,

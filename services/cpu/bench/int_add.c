@@ -87,7 +87,7 @@ static const struct param params[] = {
 WORKLOAD(int_add) = {
     .name = "int_add",
     .description = "Integer additions on independent registers.",
-    .rate = OPERATION_RATE("Additions a second, one each instruction and lane"),
+    .rate = OPERATION_RATE("Additions per second, one per instruction and lane"),
     .params = params,
     .own = int_add_kernels,
     KERNEL_FUNCTIONS,

@@ -130,16 +130,17 @@ static const struct kernel kernels[] = {
 
 static const struct param params[] = {
     PARAM_DTYPE(integer_dtypes, "int32"),
-    PARAM_ISA(isas, "int8 has no multiplication on x86: several instructions stand for one. Scalar "
-                    "8 and 16 bits are multiplied in 32-bit registers."),
+    PARAM_ISA(isas, "x86 has no int8 multiplication: several instructions make up one. Scalar "
+                    "multiplications of 8 and 16 bits use 32-bit registers."),
     PARAM_SEED,
     {.name = NULL},
 };
 
 WORKLOAD(int_mul) = {
     .name = "int_mul",
-    .description = "Integer multiplications on independent registers, low half of the product.",
-    .rate = OPERATION_RATE("Multiplications a second, one each lane"),
+    .description =
+        "Integer multiplications on independent registers; they keep the low half of the product.",
+    .rate = OPERATION_RATE("Multiplications per second, one per lane"),
     .params = params,
     .own = kernels,
     KERNEL_FUNCTIONS,

@@ -199,16 +199,16 @@ static const struct kernel kernels[] = {
 static const struct param params[] = {
     PARAM_DTYPE(integer_dtypes, "int32"),
     PARAM_ISA(isas,
-              "int8 has no multiplication on x86: several instructions stand for one. Scalar "
-              "8 and 16 bits are computed in 32-bit registers. Arm has one instruction for both."),
+              "x86 has no int8 multiplication: several instructions make up one. Scalar operations "
+              "on 8 and 16 bits use 32-bit registers. Arm multiplies and adds in one instruction."),
     PARAM_SEED,
     {.name = NULL},
 };
 
 WORKLOAD(int_mul_add) = {
     .name = "int_mul_add",
-    .description = "Integer multiplications and additions in turn on independent registers.",
-    .rate = OPERATION_RATE("Multiplications and additions a second, one each and lane"),
+    .description = "Alternating integer multiplications and additions on independent registers.",
+    .rate = OPERATION_RATE("Multiplications and additions per second, one of each per lane"),
     .params = params,
     .own = kernels,
     KERNEL_FUNCTIONS,

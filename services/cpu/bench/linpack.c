@@ -45,7 +45,7 @@ static double bytes_of(size_t n, unsigned threads)
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for a system of order %llu on %u threads: use a smaller --n",
+    run_reason(run, "not enough memory for a system of order %llu on %u threads: use a smaller --n",
                (unsigned long long)run_count(run, "n"), run_threads(run));
     return EXIT_RESOURCE;
 }
@@ -290,8 +290,8 @@ static int verify(struct thread *thread, uint64_t batch)
     if (singular || !(residual < RESIDUAL_MOST)) { /* NaN is wrong too */
         run_reason(
             thread->run,
-            "n %zu: the solution is wrong: the scaled residual is %.3g%s, below %g is "
-            "right: this CPU, this BLAS or this build computes wrongly, trust no figure of it",
+            "n %zu: the solution is wrong: the scaled residual is %.3g%s, below %g is right: this "
+            "CPU, this BLAS or this build computes incorrectly; do not trust its figures",
             linpack->lu.n, residual, singular ? " and a pivot is zero" : "", RESIDUAL_MOST);
         return EXIT_WRONG;
     }
@@ -358,10 +358,9 @@ static const struct param params[] = {
      .max = 1000000,
      .choices = automatic,
      .resolved_once = true,
-     .help =
-         "Order of the system; it takes 8 n^2 bytes. Larger ones come closer to the limit. "
-         "auto: the largest that is solved in about duration_s (20 s without one) and fits into "
-         "memory."},
+     .help = "Order of the system, which needs 8 n^2 bytes of memory. Larger systems come closer "
+             "to the peak rate. auto: the largest that fits into memory and can be solved in about "
+             "duration_s (20 s if duration_s is not set)."},
     {.name = "nb",
      .type = PARAM_COUNT,
      .initial = "best",
@@ -369,18 +368,17 @@ static const struct param params[] = {
      .max = 4096,
      .choices = best,
      .resolved_once = true,
-     .help = "Columns in a block, HPL's NB; best: 192, or fewer where n has few such blocks for "
-             "each thread."},
+     .help = "Columns per block (HPL's NB); best: 192, or fewer if that leaves too few blocks per "
+             "thread."},
     PARAM_LIBRARY(blas_choices_with_lapack),
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"residual", "1", LOWER_IS_BETTER,
-     "||Ax-b|| / (eps (||A|| ||x|| + ||b||) n), HPL's scaled residual, the largest of the trial; "
-     "16 or more is an error."},
-    {"huge_page_ratio", "1", HIGHER_IS_BETTER,
-     "Share of the matrix that the kernel put into huge pages."},
+     "HPL's scaled residual, ||Ax-b|| / (eps (||A|| ||x|| + ||b||) n). Largest of the trial; 16 or "
+     "more means that the solution is wrong."},
+    {"huge_page_ratio", "1", HIGHER_IS_BETTER, "Share of the matrix that lies in huge pages."},
     METRICS_LIBRARY,
     {.name = NULL},
 };
@@ -388,11 +386,11 @@ static const struct metric metrics[] = {
 WORKLOAD(linpack) = {
     .name = "linpack",
     .description = "Solves a dense system of linear equations in fp64 by LU factorisation with "
-                   "partial pivoting, as HPL does, over the fastest BLAS.",
+                   "partial pivoting, as HPL does, with the fastest BLAS library.",
     .rate = {.name = "operations_per_second",
              .unit = "operation/s",
-             .description = "(2/3 n^3 + 3/2 n^2) / time of a solution, as HPL counts: median of "
-                            "the clean solutions.",
+             .description = "(2/3 n^3 + 3/2 n^2) divided by the time of one solution, as HPL "
+                            "counts: median over the clean solutions.",
              .combine = COMBINE_SUM},
     .params = params,
     .metrics = metrics,

@@ -75,7 +75,7 @@ int matrix_check_still_fits(struct run *run, const atomic_size_t *unfilled_bytes
         return EXIT_OK;
     run_reason(run,
                "memory ran short while it was filled: %.3g GB are still needed, %.3g GB are left "
-               "(%s): end what takes it meanwhile, or use a smaller --n",
+               "(%s): stop what uses it, or use a smaller --n",
                needed / GB, left.bytes / GB, left.limit);
     return EXIT_RESOURCE;
 }

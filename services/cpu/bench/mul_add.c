@@ -137,7 +137,7 @@ WORKLOAD(mul_add) = {
     .name = "mul_add",
     .description = "Floating-point multiplications and additions as separate instructions.",
     .rate = OPERATION_RATE(
-        "Floating-point operations a second, one each multiplication or addition and lane"),
+        "Floating-point operations per second, one per multiplication or addition and lane"),
     .params = params,
     .own = kernels,
     KERNEL_FUNCTIONS,

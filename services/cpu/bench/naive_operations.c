@@ -97,7 +97,7 @@ static int check(struct run *run)
 
 static int no_memory(struct run *run)
 {
-    run_reason(run, "no memory for the variables of a loop");
+    run_reason(run, "not enough memory for the variables of a loop");
     return EXIT_RESOURCE;
 }
 
@@ -364,38 +364,41 @@ static const struct param params[] = {
      .choices = dtypes,
      .roles = ROLE_TAG,
      .title = "data type",
-     .help = "Type of the operands; avx takes int32, fp32 and fp64."},
+     .help = "Type of the operands; method avx supports int32, fp32 and fp64."},
     {.name = "method",
      .type = PARAM_CHOICE,
      .initial = "add_sub",
      .choices = methods,
-     .help = "add_sub: a pass is 30 additions and subtractions of variables in memory. compare: "
-             "a comparison, counted in memory. avx: two vectors loaded, added, stored."},
+     .help = "What one pass of the loop does. add_sub: 30 additions and subtractions of variables "
+             "in memory; compare: one comparison, counted in memory; avx: loads two vectors, adds "
+             "them and stores the sum."},
     {.name = "loop_time",
      .type = PARAM_CHOICE,
      .initial = "counted",
      .choices = loop_times,
-     .help = "counted: the loop's own time is taken for the operations'. subtracted: that of an "
-             "empty loop of as many passes is taken off, though the two overlap; not for compare."},
+     .help = "counted: the loop's own time counts as time of the operations; subtracted: the "
+             "program subtracts the time of an empty loop of as many passes, although the two "
+             "overlap; not supported by method compare."},
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"empty_loop_s", "s", LOWER_IS_BETTER,
-     "What an empty loop of as many passes takes, as measured before by the same clock."},
-    {"empty_loop_ratio", "1", LOWER_IS_BETTER, "The same over the time of the loop itself."},
+     "Time of an empty loop of as many passes, measured beforehand with the same clock."},
+    {"empty_loop_ratio", "1", LOWER_IS_BETTER,
+     "Time of the empty loop divided by the time of the loop that was measured."},
     {.name = NULL},
 };
 
 WORKLOAD(naive_operations) = {
     .name = "naive_operations",
-    .description =
-        "Operations counted in a loop that no compiler has optimised, with gettimeofday around it.",
+    .description = "Counts the operations of a loop compiled without optimisation and times it "
+                   "with gettimeofday().",
     .rate = {.name = "operations_per_second",
              .unit = "operation/s",
              .description =
-                 "Operations that the loop was written for, over all of its time, or over what "
-                 "is left of that where the empty loop's is subtracted",
+                 "Operations that the source code of the loop contains, divided by the time of the "
+                 "loop (with loop_time subtracted: less the time of the empty loop)",
              .combine = COMBINE_SUM},
     .params = params,
     .metrics = metrics,

@@ -150,15 +150,15 @@ static const struct param params[] = {
      .choices = page_words,
      .roles = ROLE_AXIS | ROLE_TAG,
      .title = "page mode",
-     .help = "4k: the small pages of this kernel, mostly 4 KiB, and no transparent huge ones; "
-             "huge: transparent huge pages of 2 MiB, each filled with zeros."},
+     .help = "4k: the base pages of this kernel, usually 4 KiB, without transparent huge pages; "
+             "huge: transparent huge pages of 2 MiB."},
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"faults_per_write", "1", LOWER_IS_BETTER,
-     "Page faults that the kernel counted for each first write to a page: about 1, or there is no "
-     "figure."},
+     "Page faults that the kernel counted per first write to a page. It must be about 1; otherwise "
+     "the trial has no figure."},
     {.name = NULL},
 };
 
@@ -166,13 +166,13 @@ static const char *const excludes[] = {"threads", NULL};
 
 WORKLOAD(page_fault) = {
     .name = "page_fault",
-    .description = "Writes to pages of memory that are not there yet, on one CPU: the kernel "
-                   "brings each in, filled with zeros.",
+    .description = "Writes to memory pages for the first time, on one CPU: the kernel provides "
+                   "each page and fills it with zeros.",
     .rate = {.name = "fault_time_s",
              .unit = "s",
-             .description = "Time of the first write to a page, which is a minor page fault: "
-                            "median; of small pages, of means over 64 in a row. Giving them back "
-                            "is not in it.",
+             .description = "Median time of the first write to a page, which causes a minor page "
+                            "fault. With 4k pages it is the median of means over 64 consecutive "
+                            "writes. Releasing the pages is not included.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

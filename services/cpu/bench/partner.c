@@ -40,7 +40,7 @@ int partner_check_switches(struct run *run, uint64_t turns, uint64_t switches)
     run_reason(run,
                "%" PRIu64 " turns were taken with %" PRIu64
                " switches of the CPU: the kernel does not keep both sides on one CPU, or counts "
-               "wrongly; trust no figure of it",
+               "wrongly; do not trust its figures",
                turns, switches);
     return EXIT_RESOURCE;
 }

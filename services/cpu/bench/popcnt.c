@@ -120,17 +120,17 @@ static const struct kernel kernels[] = {
 
 static const struct param params[] = {
     PARAM_DTYPE(integer_dtypes, "int64"),
-    PARAM_ISA(isas, "Scalar: POPCNT of general-purpose registers."),
+    PARAM_ISA(isas, "scalar stands for POPCNT on the general-purpose registers."),
     PARAM_SEED,
     {.name = NULL},
 };
 
 WORKLOAD(popcnt) = {
     .name = "popcnt",
-    .description = "Population counts, the bits that are set, whose results are added up, on "
-                   "independent registers.",
-    .rate = OPERATION_RATE("Population counts a second, one each instruction and lane; adding up "
-                           "their results is not an operation"),
+    .description = "Population counts (the number of bits set) on independent registers; the "
+                   "results are added up.",
+    .rate = OPERATION_RATE("Population counts per second, one per instruction and lane; adding up "
+                           "the results does not count as an operation"),
     .params = params,
     .own = kernels,
     KERNEL_FUNCTIONS,

@@ -43,7 +43,7 @@ static int refuse_end(struct run *run, pid_t child, bool is_known, int status)
         run_reason(run, "the end of process %d cannot be waited for (%s): is SIGCHLD ignored?",
                    child, strerror(errno));
     else if (WIFSIGNALED(status))
-        run_reason(run, "process %d was ended by signal %d: does something end processes?", child,
+        run_reason(run, "process %d was killed by signal %d: does something kill processes?", child,
                    WTERMSIG(status));
     else
         run_reason(run, "process %d has ended with exit code %d: can %s be executed here?", child,
@@ -105,8 +105,8 @@ static const struct param params[] = {
      .choices = how_words,
      .roles = ROLE_AXIS | ROLE_TAG,
      .title = "way to start",
-     .help = "fork: a copy of the benchmark program, which ends at once; exec: the same, which "
-             "executes /bin/true in its place."},
+     .help = "fork: the new process is a copy of the benchmark program and exits at once; exec: "
+             "the copy executes /bin/true."},
     {.name = NULL},
 };
 
@@ -114,11 +114,11 @@ static const char *const excludes[] = {"threads", NULL};
 
 WORKLOAD(process_start) = {
     .name = "process_start",
-    .description = "Starts processes one after another on one CPU and waits for the end of each.",
+    .description = "Starts processes one after another on one CPU and waits for each to exit.",
     .rate = {.name = "start_time_s",
              .unit = "s",
-             .description = "Time from the call of fork until the end of the new process is known: "
-                            "median.",
+             .description = "Median time from the call of fork() until the parent knows that the "
+                            "new process has exited.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

@@ -230,7 +230,7 @@ static int open_roofline(struct run *run)
     const struct kernel *kernel = row_of(run, kernels);
     struct shared *shared = calloc(1, sizeof *shared);
     if (!shared) {
-        run_reason(run, "no memory to begin with");
+        run_reason(run, "not enough memory to begin with");
         return EXIT_RESOURCE;
     }
     run_set_shared(run, shared);
@@ -351,7 +351,7 @@ static int setup(struct thread *thread)
         return failure;
     struct sweep *sweep = aligned_alloc(REGISTER_BYTES, sizeof *sweep);
     if (!sweep) {
-        run_reason(run, "no memory for the registers of thread %u: use fewer threads",
+        run_reason(run, "not enough memory for the registers of thread %u: use fewer threads",
                    thread->index);
         return EXIT_RESOURCE;
     }
@@ -369,8 +369,9 @@ static int step(struct thread *thread, uint64_t batch)
         uint64_t units = left < sweep->pass_max ? left : sweep->pass_max;
         if (!pass(sweep, units)) {
             run_reason(thread->run,
-                       "%s %s: the sums are wrong after %" PRIu64 " units on CPU %d: this CPU, its "
-                       "memory or this build works wrongly, trust no figure of it",
+                       "%s %s: the sums are wrong after %" PRIu64
+                       " units on CPU %d: this CPU, its memory or this build does not work "
+                       "correctly; do not trust its figures",
                        sweep->kernel->dtype, sweep->kernel->isa, units, thread->cpu);
             return EXIT_WRONG;
         }
@@ -411,7 +412,7 @@ static const char *const vector_isas[] = {"best", "sse2", "avx2", "avx512", "neo
 
 static const struct param params[] = {
     PARAM_DTYPE(float_dtypes, "fp64"),
-    PARAM_ISA(vector_isas, "sse2 stands for 128 bits in the FMA3 encoding."),
+    PARAM_ISA(vector_isas, "sse2 stands for the 128-bit FMA3 instructions."),
     {.name = "fmas",
      .type = PARAM_COUNT,
      .initial = "1",
@@ -419,8 +420,8 @@ static const struct param params[] = {
      .max = 4096,
      .roles = ROLE_AXIS,
      .noun = "FMA",
-     .help = "Fused multiply-adds on each vector that is loaded. Operations a byte are twice as "
-             "many over the bytes of a lane: a quarter of it for fp64, half for fp32."},
+     .help = "Fused multiply-adds per loaded vector. The arithmetic intensity in operations per "
+             "byte is a quarter of this number for fp64 and half of it for fp32."},
     {.name = "size_bytes",
      .type = PARAM_COUNT,
      .unit = "byte",
@@ -430,24 +431,25 @@ static const struct param params[] = {
      .choices = sizes,
      .roles = ROLE_AXIS,
      .title = "working set",
-     .help = "Arrays of all threads together; auto: 4 times the last-level caches in use, at least "
-             "256 MB, at most 60 % of the memory there is."},
+     .help = "Total size of the arrays of all threads; auto: 4 times the last-level caches in use, "
+             "at least 256 MB, at most 60 % of the available memory."},
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"operations_per_byte", "operation/byte", HIGHER_IS_BETTER,
-     "Arithmetic intensity: floating-point operations on each byte that is loaded."},
-    {"bytes_per_second", "byte/s", HIGHER_IS_BETTER, "Bytes loaded at the primary figure."},
+     "Arithmetic intensity: floating-point operations per loaded byte."},
+    {"bytes_per_second", "byte/s", HIGHER_IS_BETTER,
+     "Bytes loaded per second at the rate of operations_per_second."},
     {.name = NULL},
 };
 
 WORKLOAD(roofline) = {
     .name = "roofline",
-    .description = "Vectors read from memory with a number of fused multiply-adds on each: between "
-                   "the limit of memory and that of the core.",
+    .description = "Reads vectors from memory and runs fused multiply-adds on each: shows where "
+                   "the limit moves from the memory to the core.",
     .rate =
-        OPERATION_RATE("Floating-point operations a second, two each fused multiply-add and lane"),
+        OPERATION_RATE("Floating-point operations per second, two per fused multiply-add and lane"),
     .params = params,
     .metrics = metrics,
     .setup_s = 0.3,

@@ -22,9 +22,11 @@ static const double SETTLE_S = 2e-3;
 static const double PHASE_S = 6e-3;
 /* The samples take whole numbers. */
 static const double SCALE = 1e6;
-static const char NO_OTHER_CORE[] = "all threads of this trial are on one core";
-static const char NOT_ALONE[] = "a yield is of two threads together: the first one has it";
-static const char TOO_SHORT[] = "no phase had a whole pass of each thread: others took the CPUs";
+static const char NO_OTHER_CORE[] = "all threads of this trial run on one core";
+static const char NOT_ALONE[] =
+    "the yield belongs to two threads together; the first thread reports it";
+static const char TOO_SHORT[] =
+    "no phase had a complete pass of each thread: other processes used the CPUs";
 
 enum phase { ALONE, SIBLINGS, CORES, PHASES };
 
@@ -71,11 +73,11 @@ static int check(struct run *run)
 {
     if (run_clock_coarse(run))
         run_reason(run, "CLOCK_MONOTONIC moves in steps that are too coarse to time passes of 100 "
-                        "µs: take another clock source of the kernel");
+                        "µs: use another clock source of the kernel");
     else if (find_partner(run, true) == NO_PARTNER)
         run_reason(run,
-                   "no other thread of this trial is on the SMT sibling of CPU %d, where the "
-                   "first one is: name both in --cpus",
+                   "no other thread of this trial is on the SMT sibling of CPU %d, where the first "
+                   "one runs: name both in --cpus",
                    run_cpu(run, 0));
     else
         return EXIT_OK;
@@ -103,7 +105,7 @@ static int choose_kernel(struct run *run, struct smt *smt)
         return EXIT_OK;
     smt->kernel = is_fma ? widest(fma_kernels, "fp64") : widest(int_add_kernels, "int64");
     if (!smt->kernel) {
-        run_reason(run, "this CPU has no fused multiply-add: take --kernel int_add or chain");
+        run_reason(run, "this CPU has no fused multiply-add: use --kernel int_add or chain");
         return EXIT_UNSUPPORTED;
     }
     smt->unit_operations = kernel_operations(smt->kernel);
@@ -168,7 +170,7 @@ static int chain_step(struct thread *thread, uint64_t batch)
         return EXIT_OK;
     run_reason(thread->run,
                "the sum of a chain is %#" PRIx64 " instead of %#" PRIx64
-               " on CPU %d: this CPU or this build computes wrongly, trust no figure of it",
+               " on CPU %d: this CPU or this build computes incorrectly; do not trust its figures",
                sum, expected, thread->cpu);
     return EXIT_WRONG;
 }
@@ -356,22 +358,24 @@ static const struct param params[] = {
      .initial = "fma",
      .choices = kernels,
      .roles = ROLE_AXIS | ROLE_TAG,
-     .help = "What both threads execute: fma, the widest fused multiply-adds of fp64, or int_add, "
-             "the widest additions of int64, both on independent registers, which keep their pipes "
-             "busy alone; chain, additions that wait for one another, which leave them idle."},
+     .help = "Work of both threads. fma: the widest fp64 fused multiply-adds, int_add: the widest "
+             "int64 additions; both use independent registers, so one thread alone keeps the "
+             "execution units busy. chain: additions that wait for one another and leave the "
+             "execution units mostly idle."},
     {.name = NULL},
 };
 
 static const struct metric metrics[] = {
     {"operations_per_second_alone", "operation/s", HIGHER_IS_BETTER,
-     "Operations a second of the first thread alone."},
+     "Operations per second of the first thread alone."},
     {"operations_per_second_siblings", "operation/s", HIGHER_IS_BETTER,
-     "Operations a second of two threads on the two CPUs of one core."},
+     "Operations per second of two threads together on the two CPUs of one core."},
     {"operations_per_second_cores", "operation/s", HIGHER_IS_BETTER,
-     "Operations a second of two threads on two cores."},
+     "Operations per second of two threads together on two cores."},
     {"cores_ratio", "1", HIGHER_IS_BETTER,
-     "Two threads on two cores over one alone: 2, less what the clock falls by. Much less, and the "
-     "CPUs share a core although the host shows two."},
+     "Combined rate of two threads on two cores, divided by the rate of one thread alone. Expected "
+     "is 2, less the drop of the core clock; a much lower value means that the two CPUs share a "
+     "core although the host reports two."},
     {.name = NULL},
 };
 
@@ -379,12 +383,13 @@ static const char *const excludes[] = {"work", NULL};
 
 WORKLOAD(smt_yield) = {
     .name = "smt_yield",
-    .description = "One thread alone, two on the SMT siblings of one core, and two on two cores: "
-                   "what the second thread of a core adds.",
+    .description = "Compares one thread alone, two threads on the SMT siblings of one core and two "
+                   "threads on two cores: shows what the second thread of a core adds.",
     .rate = {.name = "yield_ratio",
              .unit = "1",
-             .description = "Operations a second of two threads on siblings over those of one "
-                            "alone: median over the rounds.",
+             .description = "Combined rate of two threads on the SMT siblings of one core, divided "
+                            "by the rate of one thread alone; 1 means that the second thread adds "
+                            "nothing. Median over the rounds.",
              .combine = COMBINE_MEDIAN},
     .params = params,
     .excludes = excludes,

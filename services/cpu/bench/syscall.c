@@ -94,7 +94,7 @@ static int step(struct thread *thread, uint64_t batch)
                "%" PRIu64 " of %" PRIu64 " calls of %s failed (%s): does something on this host "
                "forbid or change them?",
                batch - done, batch, run_choice(thread->run, "call"),
-               errno ? strerror(errno) : "they gave something else than they must");
+               errno ? strerror(errno) : "they returned wrong results");
     return EXIT_FAILED;
 }
 
@@ -119,20 +119,20 @@ static const struct param params[] = {
      .choices = calls,
      .roles = ROLE_AXIS | ROLE_TAG,
      .title = "system call",
-     .help = "getppid does next to nothing: the way into the kernel and back; read: a byte of "
-             "/dev/zero; write: a byte to /dev/null; stat: of /dev/null; open_close: both calls "
-             "for /dev/null."},
+     .help = "getppid: does almost no work, so it shows the cost of entering and leaving the "
+             "kernel; read: one byte from /dev/zero; write: one byte to /dev/null; stat: of "
+             "/dev/null; open_close: open() and close() of /dev/null."},
     {.name = NULL},
 };
 
 WORKLOAD(syscall) = {
     .name = "syscall",
-    .description = "Calls the kernel over and over: the way in and out, and what little it does "
-                   "there.",
+    .description = "Repeats one system call: the cost of entering and leaving the kernel, plus the "
+                   "little work done there.",
     .rate = {.name = "call_time_s",
              .unit = "s",
-             .description = "Time of one call, of open_close of both: median over the threads of "
-                            "the median of their clean slices.",
+             .description = "Time of one call (open_close: of both calls): median over the threads "
+                            "of each thread's median clean slice.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

@@ -312,7 +312,7 @@ static int refuse_pass(const struct kernel_state *state, const struct thread *th
     run_reason(thread->run,
                "%s %s: the accumulators are wrong after %" PRIu64 " iterations on CPU %d: lane %u "
                "of accumulator %u is 0x%" PRIx64 " in place of 0x%" PRIx64
-               ": this CPU or this build computes wrongly, trust no figure of it",
+               ": this CPU or this build computes incorrectly; do not trust its figures",
                kernel->dtype, kernel->isa, iterations, thread->cpu, lane % in_register,
                lane / in_register, value, right);
     return EXIT_WRONG;
@@ -345,7 +345,7 @@ static int compare_checksum(const struct kernel_state *state, const struct threa
         return EXIT_OK;
     run_reason(thread->run,
                "%s %s: the checksum on CPU %d is %016" PRIx64 ", on CPU %d %016" PRIx64
-               ": one of them computes wrongly, trust no figure of them",
+               ": one of them computes incorrectly; do not trust their figures",
                state->kernel->dtype, state->kernel->isa, thread->cpu, checksum, first.cpu,
                first.checksum);
     return EXIT_WRONG;
@@ -374,7 +374,8 @@ int kernel_begin(struct thread *thread, const struct kernel *kernel)
 {
     struct kernel_state *state = aligned_alloc(REGISTER_BYTES, sizeof *state);
     if (!state) {
-        run_reason(thread->run, "no memory for the registers of thread %u: use fewer threads",
+        run_reason(thread->run,
+                   "not enough memory for the registers of thread %u: use fewer threads",
                    thread->index);
         return EXIT_RESOURCE;
     }

@@ -127,7 +127,7 @@ extern const char *const integer_dtypes[];
      .title = "instruction set",                                                                   \
      .resolved = "best",                                                                           \
      .resolved_once = true,                                                                        \
-     .help = "Instruction set and width; best: the widest this CPU has. " text}
+     .help = "Instruction set and vector width; best: the widest that this CPU supports. " text}
 
 #define PARAM_SEED                                                                                 \
     {.name = "seed",                                                                               \
@@ -135,13 +135,14 @@ extern const char *const integer_dtypes[];
      .min = 0,                                                                                     \
      .max = 1e15,                                                                                  \
      .roles = ROLE_HOW,                                                                            \
-     .help = "Where the numbers in the lanes begin; the fact `checksum` says what a pass makes "   \
-             "of them, which is the same on every CPU. Default: small numbers, no checksum."}
+     .help = "Seed of the numbers in the lanes. With a seed, the fact `checksum` holds the "       \
+             "checksum of the results of one pass, which is the same on every CPU. Default: "      \
+             "small numbers and no checksum."}
 
 #define OPERATION_RATE(what)                                                                       \
     {.name = "operations_per_second",                                                              \
      .unit = "operation/s",                                                                        \
-     .description = what ": sum over the threads of the median of their clean slices.",            \
+     .description = what ": each thread's median clean slice, summed over the threads.",           \
      .combine = COMBINE_SUM}
 
 /* The functions of a workload whose `own` are its kernels: rows ended by a NULL dtype, for each

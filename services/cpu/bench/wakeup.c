@@ -175,7 +175,7 @@ static int wake(struct thread *thread, struct sleeper *sleeper, bool resting)
     if (sleeper->woken_ns < start_ns) {
         run_reason(thread->run,
                    "the thread on CPU %d woke up before it was woken: the clocks of the CPUs "
-                   "differ; trust no figure of it",
+                   "differ; do not trust its figures",
                    sleeper->cpu);
         return EXIT_FAILED;
     }
@@ -214,16 +214,17 @@ static const struct param params[] = {
      .choices = by_words,
      .roles = ROLE_AXIS | ROLE_TAG,
      .title = "mechanism",
-     .help = "What it sleeps on: a futex, as locks of threads do, or a read of an eventfd, as "
-             "event loops do."},
+     .help = "What the second thread sleeps on. futex: as the locks of threads do; eventfd: a "
+             "read() of an eventfd, as event loops do."},
     {.name = "on",
      .type = PARAM_CHOICE,
      .initial = "same_cpu",
      .choices = on_words,
      .roles = ROLE_TAG,
      .title = "place",
-     .help = "Where it sleeps: on the CPU of the thread that wakes it, which goes to sleep itself "
-             "then; or on another one, which is idle until then."},
+     .help =
+         "Where the second thread sleeps. same_cpu: on the CPU of the thread that wakes it, which "
+         "then goes to sleep itself; other_cpu: on another CPU, which is idle until then."},
     {.name = NULL},
 };
 
@@ -231,11 +232,11 @@ static const char *const excludes[] = {"threads", NULL};
 
 WORKLOAD(wakeup) = {
     .name = "wakeup",
-    .description = "One thread wakes another that sleeps, some ten thousand times a second.",
+    .description = "One thread wakes another that sleeps, about ten thousand times a second.",
     .rate = {.name = "wakeup_time_s",
              .unit = "s",
-             .description = "Time from just before the waking call until the woken thread has read "
-                            "the clock: median.",
+             .description = "Median time from just before the system call that wakes the thread "
+                            "until that thread has read the clock.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

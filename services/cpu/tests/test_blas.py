@@ -283,7 +283,7 @@ def test_one_wrong_element_exits_5(
     shim: Mapping[str, str], arguments: tuple[str, ...], error: str
 ) -> None:
     result = run(*arguments, *SYSTEM, *MOMENT, **shim, SHIM_ERROR=error)
-    refused(result, WRONG, "is wrong", f"n {arguments[2]}", "trust no figure")
+    refused(result, WRONG, "is wrong", f"n {arguments[2]}", "do not trust")
     assert '"end"' not in result.stdout
 
 

@@ -98,10 +98,10 @@ def test_threads_that_get_no_cpu_leave_their_rung_out(tmp_path: Path) -> None:
     assert end["metrics"]["clock_hertz"] == end["metrics"]["clock_hertz_alone"] > 0
     assert end["metrics"]["rungs_measured"] == 1
     assert [thread["clock_hertz"] for thread in end["threads"]] == [None, None]
-    assert "no two readings of a visit agreed" in end["reasons"]["threads.0.clock_hertz"]
+    assert "no two readings in a row agreed" in end["reasons"]["threads.0.clock_hertz"]
     warnings = [json.loads(line) for line in result.stdout.splitlines() if '"warning"' in line]
     (message,) = (one["message"] for one in warnings if one["code"] == "top_rung_missing")
-    assert message.endswith("clock_hertz is that of 1")
+    assert message.endswith("clock_hertz is the clock with 1")
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_one_cpu_has_one_rung() -> None:
 def test_threads_that_share_a_cpu_are_no_step_of_a_ladder() -> None:
     result = call("clock_ladder", f"--threads={len(CPUS) + 1}")
     assert result.returncode == UNSUPPORTED
-    assert "one thread a CPU" in last(result)["reason"]
+    assert "one thread per CPU" in last(result)["reason"]
 
 
 @needs_x86
@@ -190,10 +190,10 @@ def test_two_threads_of_a_core_are_found_and_measured(kernel: str, tmp_path: Pat
     alone, together = (metrics[f"operations_per_second_{name}"] for name in ("alone", "siblings"))
     assert together / alone == pytest.approx(metrics["yield_ratio"], rel=0.5)
     assert metrics["cores_ratio"] is None
-    assert end["reasons"]["metrics.cores_ratio"] == "all threads of this trial are on one core"
+    assert end["reasons"]["metrics.cores_ratio"] == "all threads of this trial run on one core"
     assert [thread["yield_ratio"] for thread in end["threads"]] == [metrics["yield_ratio"], None]
     reason = end["reasons"]["threads.1.yield_ratio"]
-    assert reason == "a yield is of two threads together: the first one has it"
+    assert reason == "the yield belongs to two threads together; the first thread reports it"
 
 
 @each(

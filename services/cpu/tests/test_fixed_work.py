@@ -69,6 +69,6 @@ def test_lengths_below_what_counts_as_an_interruption_are_null() -> None:
     end = trial("--duration-s=0.3", "--quantum-cycles=24000000")
     assert end["metrics"]["interruptions_per_second_2us"] is None
     reason = end["reasons"]["metrics.interruptions_per_second_2us"]
-    assert reason == "it is less than 2 % of a quantum"
+    assert reason == "the program cannot see interruptions shorter than 2 % of a quantum"
     assert end["metrics"]["interruptions_per_second_10ms"] is not None
     assert end["reasons"]["metrics.interruption_period_s"] == "the run was too short"

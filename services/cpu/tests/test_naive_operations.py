@@ -215,4 +215,4 @@ def test_the_table_says_that_it_is_naive() -> None:
     listed = subprocess.run([PROGRAM, "--list"], capture_output=True, text=True, check=True)
     workloads = json.loads(listed.stdout)["workloads"]
     assert [one["name"] for one in workloads if one.get("naive")] == ["naive_operations"]
-    assert "Naive: it measures the way that is known to mislead" in run("--help").stdout
+    assert "Naive: this workload measures in a way that is known to mislead" in run("--help").stdout

@@ -100,7 +100,7 @@ def test_on_one_cpu_what_needs_two_is_skipped(arguments: tuple[str, ...]) -> Non
 def test_threads_that_share_a_cpu_hand_no_line_over() -> None:
     result = call("core_to_core", "--threads", str(len(CPUS) + 1))
     assert result.returncode == UNSUPPORTED
-    assert "one thread a CPU" in json.loads(result.stdout)["reason"]
+    assert "one thread per CPU" in json.loads(result.stdout)["reason"]
 
 
 def children_of(pid: int) -> list[int]:

@@ -157,9 +157,9 @@ void content_fill_range(const struct disk_job *job, void *buffer, uint64_t offse
 static int budget_spent(const struct disk_job *job, const struct disk_thread *own)
 {
     run_reason(job->run,
-               "this thread has begun its %" PRIu64 " writes, its share of the write budget "
-               "(HOSTBENCH_DISK_WRITE_BUDGET_BYTES): take a shorter --duration-s, a --total-bytes "
-               "within it, or raise it",
+               "this thread has begun its %" PRIu64
+               " writes, its share of the write budget (HOSTBENCH_DISK_WRITE_BUDGET_BYTES): use a "
+               "shorter --duration-s, a --total-bytes within it, or raise it",
                own->writes);
     return EXIT_RESOURCE;
 }

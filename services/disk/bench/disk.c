@@ -160,13 +160,14 @@ static int check_size(const struct disk_job *job)
         return EXIT_OK;
     if (job->apart && job->threads > 1)
         run_reason(job->run,
-                   "--file-bytes %" PRIu64 " is less than a block of %" PRIu64 " bytes for each of "
-                   "%u threads, which have parts of their own: take at least --file-bytes %" PRIu64,
+                   "--file-bytes %" PRIu64 " is less than a block of %" PRIu64
+                   " bytes for each of %u threads, which have parts of their own: use at least "
+                   "--file-bytes %" PRIu64,
                    job->file_bytes, job->block_bytes, job->threads, least);
     else
         run_reason(job->run,
                    "--block-bytes %" PRIu64 " is more than the file of --file-bytes %" PRIu64
-                   ": take smaller blocks or a larger file",
+                   ": use smaller blocks or a larger file",
                    job->block_bytes, job->file_bytes);
     return EXIT_USAGE;
 }
@@ -176,7 +177,7 @@ static int check_verify(const struct disk_job *job)
     if (!job->verify || job->block_bytes >= CONTENT_HEADER_BYTES)
         return EXIT_OK;
     run_reason(job->run,
-               "--block-bytes %" PRIu64 ": --verify on needs room for the header of a block: take "
+               "--block-bytes %" PRIu64 ": --verify on needs room for the header of a block: use "
                "at least %d bytes, or --verify off",
                job->block_bytes, CONTENT_HEADER_BYTES);
     return EXIT_USAGE;
@@ -190,8 +191,8 @@ static int check_total(struct run *run, const struct disk_job *job)
     uint64_t total = run_count(run, "total_bytes"), operations = total / job->block_bytes;
     if (operations == 0) {
         run_reason(run,
-                   "--total-bytes %" PRIu64 " is less than a block of %" PRIu64 " bytes: take at "
-                   "least that, or smaller --block-bytes",
+                   "--total-bytes %" PRIu64 " is less than a block of %" PRIu64
+                   " bytes: use at least that, or smaller --block-bytes",
                    total, job->block_bytes);
         return EXIT_USAGE;
     }
@@ -213,8 +214,9 @@ static int check_memory(const struct disk_job *job)
     if (!run_memory_budget(job->run, &budget) || needed <= USABLE_SHARE * budget.bytes)
         return EXIT_OK;
     run_reason(job->run,
-               "--threads %u x --queue-depth %u x --block-bytes %" PRIu64 ": %.3g GB of memory are "
-               "needed, %.3g GB may be taken (95 %% of %s): take fewer or smaller ones",
+               "--threads %u x --queue-depth %u x --block-bytes %" PRIu64
+               ": %.3g GB of memory are needed, %.3g GB may be taken (95 %% of %s): use fewer or "
+               "smaller ones",
                job->threads, job->depth, job->block_bytes, needed / GB,
                USABLE_SHARE * budget.bytes / GB, budget.limit);
     return EXIT_RESOURCE;
@@ -268,11 +270,11 @@ static int settle_mode(struct disk_job *job)
         job->alignment = alignment;
     if (job->block_bytes % job->alignment == 0)
         return EXIT_OK;
-    run_reason(job->run,
-               "--block-bytes %" PRIu64 ": cache_mode %s needs a multiple of %" PRIu64
-               " here (what this device and file system take at once): take one, or --cache-mode "
-               "buffered",
-               job->block_bytes, run_choice(job->run, "cache_mode"), job->alignment);
+    run_reason(
+        job->run,
+        "--block-bytes %" PRIu64 ": cache_mode %s needs a multiple of %" PRIu64
+        " here (what this device and file system take at once): use one, or --cache-mode buffered",
+        job->block_bytes, run_choice(job->run, "cache_mode"), job->alignment);
     return EXIT_USAGE;
 }
 
@@ -336,7 +338,7 @@ static int check_budget(struct disk_job *job)
     }
     run_reason(job->run,
                "%.0f bytes would be written (%.0f of them to fill the file), more than the write "
-               "budget of %.0f (HOSTBENCH_DISK_WRITE_BUDGET_BYTES): take a smaller --file-bytes, "
+               "budget of %.0f (HOSTBENCH_DISK_WRITE_BUDGET_BYTES): use a smaller --file-bytes, "
                "less to write, or raise it",
                fill + (isnan(writes) ? 0 : writes), fill, budget);
     return EXIT_RESOURCE;
@@ -346,7 +348,7 @@ static int check_budget(struct disk_job *job)
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+    run_reason(run, "not enough memory for %u threads: use fewer", run_threads(run));
     return EXIT_RESOURCE;
 }
 

@@ -73,8 +73,8 @@ static int buffers_map(struct queue *queue)
         mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
         run_reason(queue->engine.run,
-                   "no memory for buffers of %zu bytes in each of %u threads: use a smaller "
-                   "--block-bytes or --queue-depth, or fewer threads",
+                   "not enough memory for buffers of %zu bytes in each of %u threads: use a "
+                   "smaller --block-bytes or --queue-depth, or fewer threads",
                    bytes, queue->job->threads);
         return EXIT_RESOURCE;
     }
@@ -165,7 +165,7 @@ int disk_loop_open(struct thread *thread)
 {
     struct queue *queue = queue_make(thread);
     if (!queue) {
-        run_reason(thread->run, "no memory for the queues of %u threads: use fewer",
+        run_reason(thread->run, "not enough memory for the queues of %u threads: use fewer",
                    run_threads(thread->run));
         return EXIT_RESOURCE;
     }
@@ -547,8 +547,8 @@ void disk_loop_report(const struct disk_job *job)
     if (job->rate <= 0 || (!left && done + job->threads >= REACHED * job->rate * worked_s))
         return;
     run_warning(job->run, "rate_not_reached",
-                "%.6g operations a second of the %.6g that were due, and %" PRIu64 " never begun: "
-                "latencies hold the time spent waiting for others, and grow with the length of the "
-                "run; take a lower --rate for those of the disk",
+                "%.6g operations a second of the %.6g that were due, and %" PRIu64
+                " never begun: latencies hold the time spent waiting for others, and grow with the "
+                "length of the run; use a lower --rate for those of the disk",
                 done / worked_s, job->rate, left);
 }

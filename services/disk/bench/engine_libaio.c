@@ -63,7 +63,8 @@ static int open_aio(struct engine_state *state)
     if (!aio || !aio->blocks || !aio->events) {
         if (aio)
             aio_free(aio);
-        run_reason(state->run, "no memory for a queue of %u: use a smaller --queue-depth", depth);
+        run_reason(state->run, "not enough memory for a queue of %u: use a smaller --queue-depth",
+                   depth);
         return EXIT_RESOURCE;
     }
     int error = context_open(&aio->context, depth);

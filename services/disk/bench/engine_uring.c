@@ -119,11 +119,11 @@ static const char *lock_limit(double needed_bytes)
     static _Thread_local char text[240];
     struct rlimit limit;
     getrlimit(RLIMIT_MEMLOCK, &limit);
-    snprintf(text, sizeof text,
-             "registered buffers of %.0f bytes are more than the %.0f bytes that may be locked in "
-             "memory (ulimit -l): take a smaller block, depth or number of threads, or engine "
-             "io_uring",
-             needed_bytes, (double)limit.rlim_cur);
+    snprintf(
+        text, sizeof text,
+        "registered buffers of %.0f bytes are more than the %.0f bytes that may be locked in "
+        "memory (ulimit -l): use a smaller block, depth or number of threads, or engine io_uring",
+        needed_bytes, (double)limit.rlim_cur);
     return text;
 }
 
@@ -195,7 +195,8 @@ static int ring_open(struct engine_state *state)
     struct io_uring_params params;
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring) {
-        run_reason(state->run, "no memory for a ring of %u requests: use a smaller --queue-depth",
+        run_reason(state->run,
+                   "not enough memory for a ring of %u requests: use a smaller --queue-depth",
                    state->job->depth);
         return EXIT_RESOURCE;
     }

@@ -38,8 +38,9 @@ static int choose_auto(struct run *run, struct disk_job *job)
     job->engine = first_that_works(job, why, sizeof why);
     run_set_choice(run, "engine", job->engine->name);
     if (job->engine != ladder[0])
-        run_warning(run, "engine_fallback", "engine %s instead of %s, which cannot be had here: %s",
-                    job->engine->name, ladder[0]->name, why);
+        run_warning(run, "engine_fallback",
+                    "engine %s instead of %s, which is not available here: %s", job->engine->name,
+                    ladder[0]->name, why);
     return EXIT_OK;
 }
 
@@ -50,7 +51,7 @@ static int choose_named(struct run *run, struct disk_job *job, const char *name)
     if (!job->direct || job->engine != &mmap_engine)
         return EXIT_OK;
     run_reason(run, "--engine mmap: a mapping is the page cache, so there is no cache mode direct "
-                    "of it; take --cache-mode buffered, or --engine psync");
+                    "of it; use --cache-mode buffered, or --engine psync");
     return EXIT_USAGE;
 }
 
@@ -59,7 +60,7 @@ static int check_depth(struct run *run, const struct disk_job *job)
     if (job->depth == 1 || job->engine->queues)
         return EXIT_OK;
     run_reason(run,
-               "--queue-depth %u: engine %s has one request at a time; take a depth of 1 and more "
+               "--queue-depth %u: engine %s has one request at a time; use a depth of 1 and more "
                "--threads, or engine io_uring, io_uring_fixed or libaio",
                job->depth, job->engine->name);
     return EXIT_USAGE;

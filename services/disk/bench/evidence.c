@@ -14,11 +14,11 @@ static const double ENOUGH_FROM_DEVICE = 0.95;
 static const double LITTLE_CACHED = 0.01;
 static const double LITTLE_THROUGH = 0.03; /* of what was moved */
 
-static const char NO_IO_ACCOUNTING[] = "the kernel tells no /proc/self/io";
+static const char NO_IO_ACCOUNTING[] = "the kernel provides no /proc/self/io";
 static const char NOTHING_MOVED[] = "no such operation was done";
 static const char NO_DEVICE[] =
-    "the file system tells no block device of its own (overlay, network)";
-static const char NO_RESIDENCY[] = "the kernel tells neither by cachestat() nor by mincore()";
+    "the file system reports no block device of its own (overlay, network)";
+static const char NO_RESIDENCY[] = "the kernel reports it neither by cachestat() nor by mincore()";
 
 /* ---- counters ------------------------------------------------------------------------------- */
 
@@ -158,11 +158,10 @@ static void warn_of_cache(const struct disk_job *job, double read_ratio)
     if (!job->reads || !(read_ratio < ENOUGH_FROM_DEVICE || cached > LITTLE_CACHED))
         return;
     describe_evidence(evidence, sizeof evidence, read_ratio, cached);
-    run_warning(
-        job->run, "cache_contaminated",
-        "%s: this is not the disk's figure; take --cache-mode direct, on a file system that "
-        "has it, or a larger --file-bytes, so that less is read twice",
-        evidence);
+    run_warning(job->run, "cache_contaminated",
+                "%s: this is not the disk's figure; use --cache-mode direct, on a file system that "
+                "has it, or a larger --file-bytes, so that less is read twice",
+                evidence);
 }
 
 /* The file was to be out of the page cache when it was read, and nothing says whether it was. */
@@ -170,11 +169,11 @@ static void warn_of_no_evidence(const struct disk_job *job, double read_ratio)
 {
     bool moved = job->reads && moved_bytes(job, OP_READ) > 0;
     if (moved && isnan(read_ratio) && isnan(job->evidence.cached_before))
-        run_warning(job->run, "no_cache_evidence",
-                    "the kernel tells neither /proc/self/io nor, by cachestat() or mincore(), what "
-                    "is in the page cache: nothing shows whether this is the disk's figure or "
-                    "memory's; compare it with the disk's data sheet, or measure outside the "
-                    "sandbox");
+        run_warning(
+            job->run, "no_cache_evidence",
+            "the kernel reports neither /proc/self/io nor, by cachestat() or mincore(), what is in "
+            "the page cache: nothing shows whether this is the disk's figure or memory's; compare "
+            "it with the disk's data sheet, or measure outside the sandbox");
 }
 
 /* Some file systems take O_DIRECT and go through the page cache all the same. Of what they move,
@@ -209,7 +208,7 @@ static void warn_of_page_cache(const struct disk_job *job, double write_ratio, d
     if (part)
         run_warning(job->run, "page_cache_measured",
                     "cache_mode %s of %s: the figure is the system call's and the page cache's, "
-                    "not the disk's; take --cache-mode direct, on a file system that has it",
+                    "not the disk's; use --cache-mode direct, on a file system that has it",
                     run_choice(job->run, "cache_mode"), part);
 }
 

@@ -268,7 +268,7 @@ static int fill_by(struct thread *thread)
         return EXIT_OK;
     char *buffer = aligned_alloc(PAGE, PIECE_BYTES);
     if (!buffer) {
-        run_reason(job->run, "no memory to fill the scratch file with: use fewer threads");
+        run_reason(job->run, "not enough memory to fill the scratch file with: use fewer threads");
         return EXIT_RESOURCE;
     }
     int failure = fill_pieces(job, buffer);

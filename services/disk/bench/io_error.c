@@ -14,25 +14,26 @@ struct cause {
 
 static const struct cause causes[] = {
     {ENOSPC, EXIT_RESOURCE,
-     "no space is left on the file system: free some, or take a smaller --file-bytes"},
+     "no space is left on the file system: free some, or use a smaller --file-bytes"},
     {EDQUOT, EXIT_RESOURCE,
-     "this user's disk quota is used up: raise it, or take a smaller --file-bytes"},
+     "this user's disk quota is used up: raise it, or use a smaller --file-bytes"},
     {EFBIG, EXIT_RESOURCE,
-     "files must not become that large here (the file system's limit, or ulimit -f): take a "
-     "smaller --file-bytes"},
+     "files must not become that large here (the file system's limit, or ulimit -f): use a smaller "
+     "--file-bytes"},
     {EROFS, EXIT_RESOURCE,
-     "the file system is read-only: it may have been switched after an error, look into the "
-     "kernel's log (dmesg)"},
-    {ENOMEM, EXIT_RESOURCE, "the kernel has no memory for it: take fewer --threads or less depth"},
+     "the file system is read-only: it may have been switched after an error, check the kernel's "
+     "log (dmesg)"},
+    {ENOMEM, EXIT_RESOURCE,
+     "the kernel does not have enough memory for it: use fewer --threads or less depth"},
     {EIO, EXIT_FAILED,
-     "the device failed: look into the kernel's log (dmesg) and the disk's health (smartctl)"},
+     "the device failed: check the kernel's log (dmesg) and the disk's health (smartctl)"},
     {EINVAL, EXIT_FAILED,
-     "the file system refuses this size or offset: take a --block-bytes that is a multiple of "
-     "4096, or --cache-mode buffered"},
+     "the file system refuses this size or offset: use a --block-bytes that is a multiple of 4096, "
+     "or --cache-mode buffered"},
 };
 
 /* Where nothing more is known than the errno. */
-static const struct cause other = {0, EXIT_FAILED, "look into the kernel's log (dmesg)"};
+static const struct cause other = {0, EXIT_FAILED, "check the kernel's log (dmesg)"};
 
 static const struct cause *cause_of(int error)
 {
@@ -55,8 +56,9 @@ static int short_transfer(struct run *run, const char *doing, uint64_t offset, s
                           ssize_t got)
 {
     run_reason(run,
-               "%s %zu bytes at offset %" PRIu64 ": only %zd were transferred and no more came: "
-               "somebody has made the scratch file shorter, or the device failed (dmesg)",
+               "%s %zu bytes at offset %" PRIu64
+               ": only %zd were transferred and no more came: another program truncated the "
+               "scratch file, or the device failed (dmesg)",
                doing, requested, offset, got);
     return EXIT_FAILED;
 }

@@ -45,7 +45,7 @@ int load_file(const struct disk_job *job)
         return EXIT_OK;
     char *buffer = malloc(PIECE_BYTES);
     if (!buffer) {
-        run_reason(job->run, "no memory to read the scratch file with: use fewer threads");
+        run_reason(job->run, "not enough memory to read the scratch file with: use fewer threads");
         return EXIT_RESOURCE;
     }
     int failure = read_all(job, buffer, load_from(job));

@@ -59,7 +59,8 @@ static int open_channels(struct naive *naive)
 static int lacks_memory(const struct disk_job *job)
 {
     run_reason(job->run,
-               "no memory for a block of %" PRIu64 " bytes in each of %u threads: use a smaller "
+               "not enough memory for a block of %" PRIu64
+               " bytes in each of %u threads: use a smaller "
                "--block-bytes, or fewer threads",
                job->block_bytes, job->threads);
     return EXIT_RESOURCE;

@@ -20,25 +20,25 @@ static const struct param params[] = {
      .initial = "sequential",
      .choices = patterns,
      .roles = ROLE_TAG,
-     .help = "Which block is next in the thread's part; random: rand() and a seek for each. Its "
-             "seed is never set, so each trial takes the same ones, and of a part of more than "
-             "2147483648 blocks none behind those."},
-    PARAM_BLOCK_BYTES("8192", "Through the page cache: any number."),
+     .help = "Which block of the thread's part comes next; random: calls rand() and seeks for each "
+             "block. The program never seeds rand(), so every trial uses the same blocks, and none "
+             "beyond block 2147483648 of a part."},
+    PARAM_BLOCK_BYTES("8192", "Any number: blocks go through the page cache."),
     PARAM_FILE_BYTES,
     {.name = "calls",
      .type = PARAM_CHOICE,
      .initial = "stdio",
      .choices = ways,
-     .help = "stdio: fread, fwrite and fseek with the library's buffer of a page; unbuffered: the "
-             "same after setbuf(NULL), which takes that buffer away and not the page cache; "
+     .help = "stdio: fread, fwrite and fseek with the library's buffer of one page; unbuffered: "
+             "the same after setbuf(NULL), which removes that buffer but not the page cache; "
              "syscalls: read, write and lseek."},
     {.name = "sync",
      .type = PARAM_CHOICE,
      .initial = "none",
      .choices = syncs,
      .named = true,
-     .help = "each: the file is opened with O_SYNC: each write that reaches the kernel waits for "
-             "the disk, and reads are served from memory as before."},
+     .help = "each: opens the file with O_SYNC, so that each write that reaches the kernel waits "
+             "for the disk; reads still come from memory."},
     PARAM_THREADS,
     PARAM_TOTAL_BYTES,
     PARAM_SCRATCH_FD,
@@ -52,16 +52,16 @@ static const struct param params[] = {
 
 static const struct metric metrics[] = {
     {"operations_per_second", "operation/s", HIGHER_IS_BETTER,
-     "Blocks a second, all threads together; one that is read and written back counts once."},
+     "Blocks per second, all threads together; a block that is read and written back counts once."},
     {"sync_after_s", "s", LOWER_IS_BETTER,
-     "What an fsync took after the clock was stopped: the time that the figure leaves out."},
+     "Time of an fsync() after the clock was stopped, which the figure leaves out."},
     {"synced_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
-     "The same bytes over the time with that fsync."},
+     "The same bytes divided by the time that includes this fsync()."},
     METRIC_READ_THERE,
     METRICS_EVIDENCE,
     {"verified_blocks", "operation", HIGHER_IS_BETTER,
-     "Blocks compared after the timed region: the last one of each thread with the file, after a "
-     "write read back from the disk."},
+     "Blocks compared after the timed region: the last block of each thread with the file, which "
+     "is read back from the disk if it was written."},
     {.name = NULL},
 };
 
@@ -85,20 +85,19 @@ static const struct disk_kind both = {.reads = true, .writes = true, .naive = tr
 
 const struct workload naive_read_workload = {
     .name = "naive_read",
-    .description = "Reads blocks of a file that is in the page cache, timed by gettimeofday before "
-                   "and after.",
-    .rate = BYTES_PER_SECOND("Bytes that the calls gave over the time of all, all threads "
-                             "together."),
+    .description = "Reads blocks of a file that is in the page cache, timed with gettimeofday().",
+    .rate = BYTES_PER_SECOND(
+        "Bytes that the calls returned, divided by the time of all calls; all threads together."),
     .own = &reading,
     SHARED,
 };
 
 const struct workload naive_write_workload = {
     .name = "naive_write",
-    .description = "Overwrites blocks of a file in the page cache, timed by gettimeofday before "
-                   "and after, with nothing that waits for the disk unless sync says so.",
-    .rate = BYTES_PER_SECOND("Bytes that the calls took over the time of all, all threads "
-                             "together."),
+    .description = "Overwrites blocks of a file in the page cache, timed with gettimeofday(); "
+                   "nothing waits for the disk unless sync requires it.",
+    .rate = BYTES_PER_SECOND(
+        "Bytes that the calls accepted, divided by the time of all calls; all threads together."),
     .own = &writing,
     SHARED,
 };
@@ -106,9 +105,9 @@ const struct workload naive_write_workload = {
 const struct workload naive_rw_workload = {
     .name = "naive_rw",
     .description = "Reads blocks of a file that is in the page cache and writes each back, timed "
-                   "by gettimeofday before and after.",
-    .rate = BYTES_PER_SECOND("Bytes of the blocks, each counted once, over the time of all, all "
-                             "threads together."),
+                   "with gettimeofday().",
+    .rate = BYTES_PER_SECOND("Bytes of the blocks, each counted once, divided by the time of all "
+                             "calls; all threads together."),
     .own = &both,
     SHARED,
 };

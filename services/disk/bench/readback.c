@@ -35,7 +35,7 @@ int readback_open(struct disk_job *job)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         run_reason(job->run,
-                   "no memory to note %zu bytes of what is written where: use a smaller "
+                   "not enough memory to note %zu bytes of what is written where: use a smaller "
                    "--file-bytes, larger --block-bytes, or --verify off",
                    memory_bytes(job));
         return EXIT_RESOURCE;
@@ -94,7 +94,7 @@ int readback_verify(struct thread *thread)
         return failure;
     void *buffer;
     if (posix_memalign(&buffer, engine_alignment(job), job->block_bytes)) {
-        run_reason(job->run, "no memory for a block of %" PRIu64 " bytes: use smaller ones",
+        run_reason(job->run, "not enough memory for a block of %" PRIu64 " bytes: use smaller ones",
                    job->block_bytes);
         return EXIT_RESOURCE;
     }

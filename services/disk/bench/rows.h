@@ -16,7 +16,7 @@
      .min = 1,                                                                                     \
      .max = 268435456,                                                                             \
      .roles = ROLE_AXIS,                                                                           \
-     .help = "Bytes of one operation. " more}
+     .help = "Bytes per operation. " more}
 
 #define PARAM_FILE_BYTES                                                                           \
     {.name = "file_bytes",                                                                         \
@@ -25,8 +25,8 @@
      .initial = "1073741824",                                                                      \
      .min = 4096,                                                                                  \
      .max = 1e15,                                                                                  \
-     .help = "Size of the scratch file, filled by real writes before; whole blocks of it are "     \
-             "used (covered_bytes)."}
+     .help = "Size of the scratch file. The program fills it with real writes before the trial "   \
+             "and uses whole blocks of it (covered_bytes)."}
 
 /* The harness's own would take one thread per CPU, while the disk's figures are by queue depth. */
 #define PARAM_THREADS                                                                              \
@@ -38,7 +38,7 @@
      .choices = disk_all_cpus,                                                                     \
      .roles = ROLE_AXIS | ROLE_TAG,                                                                \
      .noun = "thread",                                                                             \
-     .help = "Threads to run; all: one per CPU this process may use."}
+     .help = "Number of threads; all: one per CPU that this process may use."}
 
 #define PARAM_TOTAL_BYTES                                                                          \
     {.name = "total_bytes",                                                                        \
@@ -47,9 +47,9 @@
      .min = 1,                                                                                     \
      .max = 1e18,                                                                                  \
      .ends_trial = true,                                                                           \
-     .help = "Total to move, rounded down to whole blocks and split over the threads; with "       \
-             "duration_s the trial ends at whichever is reached first, and without it when "       \
-             "all is moved."}
+     .help = "Bytes to transfer, rounded down to whole blocks and split over the threads. With "   \
+             "duration_s the trial ends at whichever limit comes first; without it, when all "     \
+             "bytes are transferred."}
 
 #define PARAM_SCRATCH_FD                                                                           \
     {.name = "scratch_fd",                                                                         \
@@ -57,47 +57,47 @@
      .scope = SCOPE_HOST,                                                                          \
      .min = 3,                                                                                     \
      .max = 1048576,                                                                               \
-     .help = "File descriptor of an unnamed file that a job keeps between its trials. "            \
-             "Default: one of its own in HOSTBENCH_SCRATCH."}
+     .help = "File descriptor of an unnamed file that a job keeps between its trials. Default: "   \
+             "the program creates its own file in HOSTBENCH_SCRATCH."}
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
 #define METRIC_READ_THERE                                                                          \
     {"device_read_ratio", "1", HIGHER_IS_BETTER,                                                   \
-     "Bytes that this process read from block devices (/proc/self/io) over those that the "        \
-     "workload "                                                                                   \
-     "read: 0 where the page cache had them, 1 or more (read-ahead) where it had not. A "          \
-     "hypervisor's cache is not seen."}
+     "Bytes that this process read from block devices (/proc/self/io), divided by the bytes that " \
+     "the workload read: 0 if they came from the page cache, 1 or more (read-ahead) if they came " \
+     "from the device. A hypervisor's cache stays invisible."}
 
 #define METRIC_WRITTEN_THERE                                                                       \
     {"device_write_ratio", "1", LOWER_IS_BETTER,                                                   \
-     "Bytes that this process sent to block devices, or made dirty, over those that the "          \
-     "workload "                                                                                   \
-     "wrote: more than 1 where blocks are parts of a page."}
+     "Bytes that this process sent to block devices or made dirty, divided by the bytes that the " \
+     "workload wrote: more than 1 if a block covers only part of a page."}
 
 #define METRICS_EVIDENCE                                                                           \
     {"cached_ratio_before", "1", LOWER_IS_BETTER,                                                  \
      "Share of the file in the page cache right before the timed region."},                        \
-        {"cached_ratio_after", "1", LOWER_IS_BETTER, "The same at its end."},                      \
+        {"cached_ratio_after", "1", LOWER_IS_BETTER,                                               \
+         "Share of the file in the page cache at the end of the timed region."},                   \
         {"diskstats_read_bytes", "byte", HIGHER_IS_BETTER,                                         \
-         "Bytes that the device read in the timed region, for any process."},                      \
+         "Bytes that the device read in the timed region, for all processes."},                    \
         {"diskstats_write_bytes", "byte", HIGHER_IS_BETTER,                                        \
-         "Bytes that the device wrote in the timed region, for any process: journal and "          \
-         "other "                                                                                  \
-         "processes included."},                                                                   \
+         "Bytes that the device wrote in the timed region, for all processes, the file system's "  \
+         "journal included."},                                                                     \
         {"device_busy_ratio", "1", HIGHER_IS_BETTER,                                               \
-         "Share of the timed region in which the device had something to do."},                    \
+         "Share of the timed region in which the device was busy."},                               \
         {"planned_write_bytes", "byte", LOWER_IS_BETTER,                                           \
-         "Bytes to be written, known before the trial: what was missing of the file, and the "     \
-         "workload's with parts of pages written as pages; at most so many of total_bytes where "  \
-         "duration_s ends the trial. None where the time alone does."},                            \
+         "Most bytes that the trial was going to write, computed before it began: the missing "    \
+         "part of the scratch file plus the workload's writes, where a write to part of a page "   \
+         "counts as a whole page. The trial may write less if duration_s ends it first. Null if "  \
+         "duration_s alone limits the writes."},                                                   \
         {"prefilled_bytes", "byte", LOWER_IS_BETTER,                                               \
-         "Bytes of the file that were missing and were written before the trial."},                \
-        {"prefill_s", "s", LOWER_IS_BETTER, "Time that took, with the fsync behind it."},          \
+         "Bytes that were missing from the scratch file and that the program wrote before the "    \
+         "trial."},                                                                                \
+        {"prefill_s", "s", LOWER_IS_BETTER,                                                        \
+         "Time of these writes, including the fsync after them."},                                 \
         {"covered_bytes", "byte", HIGHER_IS_BETTER,                                                \
-         "Bytes of the file that the blocks cover: whole blocks, of each thread's own part where " \
-         "it "                                                                                     \
-         "has one."}
+         "Bytes of the file that the workload uses: whole blocks, within each thread's part if "   \
+         "every thread has its own."}
 
 /* ---- both ----------------------------------------------------------------------------------- */
 

@@ -98,7 +98,7 @@ static int refuse_open_to_all(struct run *run, int directory, const struct scrat
         return EXIT_OK;
     run_reason(run, "%s belongs to user %u%s: set %s to a directory of user %u, mode 0700",
                scratch->directory, (unsigned)status.st_uid,
-               open_to_all ? " and everybody may write to it" : "", VARIABLE, (unsigned)geteuid());
+               open_to_all ? " and every user can write to it" : "", VARIABLE, (unsigned)geteuid());
     return EXIT_RESOURCE;
 }
 
@@ -111,7 +111,7 @@ static int name_directory(struct run *run, struct scratch *scratch, bool *given)
     if (!*given)
         snprintf(scratch->directory, size, "/var/tmp/hostbench-%u", (unsigned)geteuid());
     else if ((size_t)snprintf(scratch->directory, size, "%s", text) >= size) {
-        run_reason(run, "%s has %zu bytes: take a shorter name, of at most %zu", VARIABLE,
+        run_reason(run, "%s has %zu bytes: use a shorter name, of at most %zu", VARIABLE,
                    strlen(text), size - 1);
         return EXIT_RESOURCE;
     }
@@ -336,7 +336,7 @@ int scratch_space(struct run *run, const struct scratch *scratch, double more_by
         return EXIT_OK;
     run_reason(run,
                "%s: %.0f more bytes are needed, %.0f are free and %.0f of them are kept "
-               "(HOSTBENCH_DISK_RESERVE_BYTES): free some, or take a --file-bytes smaller by %.0f",
+               "(HOSTBENCH_DISK_RESERVE_BYTES): free some, or use a --file-bytes smaller by %.0f",
                scratch->directory, more_bytes, free_bytes, scratch->reserve_bytes,
                more_bytes - usable);
     return EXIT_RESOURCE;

@@ -36,7 +36,8 @@ static const char *const without_direct[] = {"direct",
 static const char *const distributions[] = {"uniform", "zipf", NULL};
 
 #define PARAMS_ALL(block)                                                                          \
-    PARAM_BLOCK_BYTES(block, "cache_mode direct wants a multiple of the logical block."),          \
+    PARAM_BLOCK_BYTES(block,                                                                       \
+                      "cache_mode direct needs a multiple of the device's logical block size."),   \
         PARAM_FILE_BYTES, PARAM_THREADS, PARAM_TOTAL_BYTES,                                        \
         {.name = "rate",                                                                           \
          .type = PARAM_NUMBER,                                                                     \
@@ -44,22 +45,23 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
          .min = 0.001,                                                                             \
          .max = 1e9,                                                                               \
          .roles = ROLE_AXIS,                                                                       \
-         .help = "Open loop: operations of all threads together are due at this rate, and their "  \
-                 "latency counts from when they were due. Not set: closed loop, each begins when " \
-                 "another has ended."},                                                            \
+         .help = "Open loop: operations of all threads together are due at this rate, and "        \
+                 "latency counts from the moment an operation was due. Not set: closed loop, "     \
+                 "each operation begins when another has ended."},                                 \
         {.name = "compressible",                                                                   \
          .type = PARAM_NUMBER,                                                                     \
          .unit = "1",                                                                              \
          .initial = "0",                                                                           \
          .min = 0,                                                                                 \
          .max = 1,                                                                                 \
-         .help = "Share of what is written that is zeros, in each page of 4 KiB; the rest is "     \
-                 "random and never the same twice."},                                              \
+         .help =                                                                                   \
+             "Share of zeros in each 4 KiB page written; the rest is random and never repeats."},  \
         {.name = "steady_state",                                                                   \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "off",                                                                         \
          .choices = switches,                                                                      \
-         .help = "Whether to judge by SNIA's rule if the rate was steady; the time is the same."}, \
+         .help = "Whether to check by SNIA's rule that the rate was steady; this does not change " \
+                 "the length of the trial."},                                                      \
         PARAM_SCRATCH_FD
 
 #define PARAMS_QUEUED(modes)                                                                       \
@@ -69,7 +71,7 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
      .min = 1,                                                                                     \
      .max = 1024,                                                                                  \
      .roles = ROLE_AXIS,                                                                           \
-     .help = "Operations under way at a time in each thread."},                                    \
+     .help = "Operations in flight per thread."},                                                  \
         {.name = "engine",                                                                         \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "auto",                                                                        \
@@ -77,23 +79,24 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
          .roles = ROLE_TAG,                                                                        \
          .resolved = "auto",                                                                       \
          .resolved_once = true,                                                                    \
-         .help = "How operations reach the kernel; auto: the first that works here of io_uring, "  \
-                 "libaio, psync (pread and pwrite)."},                                             \
+         .help = "Interface to the kernel; auto: the first that works on this host of io_uring, "  \
+                 "libaio and psync (pread and pwrite)."},                                          \
         {.name = "cache_mode",                                                                     \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "direct",                                                                      \
          .choices = modes,                                                                         \
          .roles = ROLE_TAG,                                                                        \
          .fallbacks = without_direct,                                                              \
-         .help = "direct: O_DIRECT; dsync: each write is on the disk when it ends (O_DSYNC); "     \
-                 "sync: and all its metadata (O_SYNC); fsync_end: an fdatasync at the end of the " \
-                 "time, inside it. Buffered reads find the page cache empty at first."},           \
+         .help = "direct: O_DIRECT; dsync: each write returns when its data is on the disk "       \
+                 "(O_DSYNC); sync: when its data and all metadata are on the disk (O_SYNC); "      \
+                 "fsync_end: one fdatasync() at the end, inside the timed region. Buffered reads " \
+                 "start with none of the file in the page cache."},                                \
         {.name = "verify",                                                                         \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "off",                                                                         \
          .choices = switches,                                                                      \
-         .help = "Whether each block has a header and what is read is compared with what was "     \
-                 "written."}
+         .help = "Whether each block has a header and the program compares what it reads with "    \
+                 "what was written."}
 
 #define PARAM_READ_SHARE                                                                           \
     {.name = "read_share",                                                                         \
@@ -102,22 +105,22 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
      .initial = "0.5",                                                                             \
      .min = 0,                                                                                     \
      .max = 1,                                                                                     \
-     .help = "Share of the operations that read."}
+     .help = "Share of reads among the operations."}
 
 #define PARAMS_RANDOM                                                                              \
     {.name = "distribution",                                                                       \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "uniform",                                                                         \
      .choices = distributions,                                                                     \
-     .help = "Which blocks; uniform: each once before any comes twice; zipf: some often, most "    \
-             "seldom, scattered over the file."},                                                  \
+     .help = "Which blocks the operations choose. uniform: each block once before any block "      \
+             "repeats; zipf: a few blocks often, most rarely, scattered over the file."},          \
         {.name = "zipf_theta",                                                                     \
          .type = PARAM_NUMBER,                                                                     \
          .unit = "1",                                                                              \
          .initial = "1.2",                                                                         \
          .min = 0.01,                                                                              \
          .max = 5,                                                                                 \
-         .help = "Exponent of distribution zipf."}
+         .help = "Exponent of the zipf distribution."}
 
 #define SEQUENTIAL_BLOCK "1048576"
 #define SMALL_BLOCK "4096"
@@ -150,16 +153,16 @@ static const struct metric metrics[] = {
     METRIC_WRITTEN_THERE,
     METRICS_EVIDENCE,
     {"fsync_s", "s", LOWER_IS_BETTER,
-     "Time of the fdatasync at the end, inside the timed region; the longest of the threads."},
+     "Time of the fdatasync() at the end of the timed region; the longest of the threads."},
     {"steady_state_range_ratio", "1", LOWER_IS_BETTER,
-     "Largest less smallest rate of five rounds of the timed region over their average: at most "
-     "0.2 where it is steady (SNIA SSS PTS 2.0.2)."},
+     "Largest less smallest rate of the five rounds of the timed region, divided by their average: "
+     "at most 0.2 if the rate is steady (SNIA SSS PTS 2.0.2)."},
     {"steady_state_slope_ratio", "1", LOWER_IS_BETTER,
-     "How much the line fitted to the five rounds rises or falls, over their average: at most 0.1 "
-     "where it is steady."},
+     "Rise or fall of the line fitted to the five rounds, divided by their average: at most 0.1 if "
+     "the rate is steady."},
     {"verified_blocks", "operation", HIGHER_IS_BETTER,
-     "Blocks that were read and compared with what was written, the warm-up's included, and those "
-     "read back at the end."},
+     "Blocks that the program read and compared with what was written, including those of the "
+     "warm-up and those read back at the end."},
     {.name = NULL},
 };
 
@@ -213,8 +216,9 @@ static const struct disk_kind commit = {.writes = true, .sequential = true, .com
 
 const struct workload seq_read_workload = {
     .name = "seq_read",
-    .description = "Reads a file block after block, each thread its own part, again and again.",
-    .rate = BYTES_PER_SECOND("Bytes read a second, all threads together."),
+    .description = "Reads a file sequentially, block by block; each thread reads its own part "
+                   "again and again.",
+    .rate = BYTES_PER_SECOND("Bytes read per second, all threads together."),
     .params = seq_read_params,
     .own = &seq_read,
     SHARED,
@@ -222,8 +226,9 @@ const struct workload seq_read_workload = {
 
 const struct workload seq_write_workload = {
     .name = "seq_write",
-    .description = "Overwrites a file block after block, each thread its own part.",
-    .rate = BYTES_PER_SECOND("Bytes written a second, all threads together."),
+    .description =
+        "Overwrites a file sequentially, block by block; each thread writes its own part.",
+    .rate = BYTES_PER_SECOND("Bytes written per second, all threads together."),
     .params = seq_write_params,
     .own = &seq_write,
     SHARED,
@@ -231,8 +236,9 @@ const struct workload seq_write_workload = {
 
 const struct workload seq_rw_workload = {
     .name = "seq_rw",
-    .description = "Reads and overwrites a file block after block, both in each thread's own part.",
-    .rate = BYTES_PER_SECOND("Bytes read and written a second, all threads together."),
+    .description = "Reads and overwrites a file sequentially, block by block; each thread works on "
+                   "its own part.",
+    .rate = BYTES_PER_SECOND("Bytes read and written per second, all threads together."),
     .params = seq_rw_params,
     .streams = mix_streams,
     .own = &seq_rw,
@@ -242,7 +248,7 @@ const struct workload seq_rw_workload = {
 const struct workload rand_read_workload = {
     .name = "rand_read",
     .description = "Reads blocks of a file in random order.",
-    .rate = OPERATIONS_PER_SECOND("Reads a second, all threads together."),
+    .rate = OPERATIONS_PER_SECOND("Reads per second, all threads together."),
     .params = rand_read_params,
     .own = &rand_read,
     SHARED,
@@ -251,7 +257,7 @@ const struct workload rand_read_workload = {
 const struct workload rand_write_workload = {
     .name = "rand_write",
     .description = "Overwrites blocks of a file in random order.",
-    .rate = OPERATIONS_PER_SECOND("Writes a second, all threads together."),
+    .rate = OPERATIONS_PER_SECOND("Writes per second, all threads together."),
     .params = rand_write_params,
     .own = &rand_write,
     SHARED,
@@ -260,7 +266,7 @@ const struct workload rand_write_workload = {
 const struct workload rand_rw_workload = {
     .name = "rand_rw",
     .description = "Reads and overwrites blocks of a file in random order.",
-    .rate = OPERATIONS_PER_SECOND("Reads and writes a second, all threads together."),
+    .rate = OPERATIONS_PER_SECOND("Reads and writes per second, all threads together."),
     .params = rand_rw_params,
     .streams = mix_streams,
     .own = &rand_rw,
@@ -269,11 +275,11 @@ const struct workload rand_rw_workload = {
 
 const struct workload fsync_latency_workload = {
     .name = "fsync_latency",
-    .description = "Writes a block through the page cache and commits it with fdatasync, as a "
-                   "database's log does.",
+    .description = "Writes a block through the page cache and commits it with fdatasync(), like "
+                   "the log of a database.",
     .rate = {.name = "commit_time_s",
              .unit = "s",
-             .description = "Time of one commit, the write and the fdatasync behind it; median.",
+             .description = "Median time of one commit: the write and the fdatasync() after it.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = commit_params,

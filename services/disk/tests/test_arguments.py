@@ -163,7 +163,7 @@ def test_scratch_of_somebody_else_that_all_may_write_to(directory: Path) -> None
         pytest.skip("only root can give a directory to somebody else")
     os.chown(directory, NOBODY, NOBODY)
     directory.chmod(0o777)
-    refused(with_scratch(directory), RESOURCE, f"{NOBODY}", "everybody may write", "0700")
+    refused(with_scratch(directory), RESOURCE, f"{NOBODY}", "every user can write", "0700")
     directory.chmod(0o1777)
     measure("seq_read", *MOMENT, env=os.environ | {"HOSTBENCH_SCRATCH": str(directory)})
 

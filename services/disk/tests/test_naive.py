@@ -261,7 +261,7 @@ def test_synced_writes_owe_the_disk_nothing(handed: int) -> None:
     none = on(handed, "naive_write", *given).metrics
     assert each["bytes_per_second"] < none["bytes_per_second"] / 2
     if each["diskstats_write_bytes"] is None:
-        pytest.skip("the file system tells no block device of its own")
+        pytest.skip("the file system reports no block device of its own")
     assert each["diskstats_write_bytes"] > 0.95 * each["work_bytes"]
     # Each block was overwritten many times in memory before the disk saw it once.
     assert none["diskstats_write_bytes"] < none["work_bytes"]

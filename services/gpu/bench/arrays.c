@@ -112,8 +112,8 @@ static const char *plural(unsigned count)
 
 static const char *remedy(const struct room *room)
 {
-    return room->device->cc_major ? "end what holds the rest (nvidia-smi lists it)"
-                                  : "end what holds the rest";
+    return room->device->cc_major ? "stop what holds the rest (nvidia-smi lists it)"
+                                  : "stop what holds the rest";
 }
 
 static int no_room_at_all(struct gpu_job *job, const struct arrays_demand *demand,
@@ -190,7 +190,7 @@ static int check_granule(struct gpu_job *job, const struct arrays_demand *demand
     if (bytes == below && bytes)
         return EXIT_OK;
     run_reason(job->run,
-               "size_bytes %" PRIu64 " is no multiple of %" PRIu64 " bytes, %s: use %" PRIu64,
+               "size_bytes %" PRIu64 " is not a multiple of %" PRIu64 " bytes, %s: use %" PRIu64,
                bytes, demand->granule, demand->granule_name, below + (below ? 0 : demand->granule));
     return EXIT_USAGE;
 }
@@ -235,10 +235,11 @@ void arrays_warn_of_cache(struct gpu_job *job, uint64_t bytes)
 int arrays_wrong(struct gpu_job *job, const char *what, uint64_t place, uint32_t found,
                  uint32_t wanted)
 {
-    run_reason(job->run,
-               "%s: word %" PRIu64 " of %s is 0x%08" PRIx32 " and must be 0x%08" PRIx32
-               ": this device, its driver or this build works wrongly, trust no figure of it",
-               job->gpu.device.name, place, what, found, wanted);
+    run_reason(
+        job->run,
+        "%s: word %" PRIu64 " of %s is 0x%08" PRIx32 " and must be 0x%08" PRIx32
+        ": this device, its driver or this build does not work correctly; do not trust its figures",
+        job->gpu.device.name, place, what, found, wanted);
     return EXIT_WRONG;
 }
 
@@ -246,7 +247,8 @@ static uint32_t *piece(struct gpu_job *job)
 {
     uint32_t *words = malloc(PIECE_BYTES);
     if (!words)
-        run_reason(job->run, "no memory for %d bytes of the host's: free some", PIECE_BYTES);
+        run_reason(job->run, "not enough memory for %d bytes of the host's: free some",
+                   PIECE_BYTES);
     return words;
 }
 

@@ -78,8 +78,8 @@ static int settle(struct gpu_job *job)
     };
     if (level && !level_bytes(&job->gpu.device, level, &demand.wanted_bytes)) {
         run_reason(job->run,
-                   "size_bytes l2: the driver does not tell how large the L2 cache of %s is (it "
-                   "tells of a cache of %" PRIu64 " bytes, and no L2 cache has less than %d): give "
+                   "size_bytes l2: the driver does not report how large the L2 cache of %s is (it "
+                   "reports a cache of %" PRIu64 " bytes, and no L2 cache has less than %d): give "
                    "a number",
                    job->gpu.device.name, job->gpu.device.l2_bytes, L2_LEAST_BYTES);
         return EXIT_UNSUPPORTED;
@@ -134,8 +134,8 @@ static int verify(struct gpu_job *job)
     run_reason(job->run,
                "%s: after %" PRIu64 " steps the pointers led to byte %" PRIu64
                " and not to %" PRIu64
-               ", where the host's own walk ends: this device, its driver or this build works "
-               "wrongly, trust no figure of it",
+               ", where the host's own walk ends: this device, its driver or this build does not "
+               "work correctly; do not trust its figures",
                job->gpu.device.name, steps, at, wanted);
     return EXIT_WRONG;
 }

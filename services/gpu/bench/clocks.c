@@ -28,7 +28,7 @@ int clocks_open(struct gpu_job *job, bool each_records)
 {
     job->clocks = calloc(1, sizeof *job->clocks);
     if (!job->clocks) {
-        run_reason(job->run, "no memory for the records of clocks");
+        run_reason(job->run, "not enough memory for the records of clocks");
         return EXIT_RESOURCE;
     }
     job->clocks->hertz = NAN;
@@ -113,8 +113,9 @@ static int check(struct gpu_job *job, const struct kernel_record *records)
     if (!has_clocks || !job->clocks->each_records || all_have_run(job->clocks, records, &missing))
         return EXIT_OK;
     run_reason(job->run,
-               "%s: %" PRIu64 " launches of the kernel were reported done and have left no record: "
-               "this device or its driver works wrongly, trust no figure of it",
+               "%s: %" PRIu64
+               " launches of the kernel were reported done and have left no record: this device or "
+               "its driver does not work correctly; do not trust its figures",
                job->gpu.device.name, missing);
     return EXIT_WRONG;
 }
@@ -126,7 +127,7 @@ int clocks_end(struct gpu_job *job)
         return EXIT_OK;
     struct kernel_record *records = malloc(BYTES);
     if (!records) {
-        run_reason(job->run, "no memory to read the records of clocks");
+        run_reason(job->run, "not enough memory to read the records of clocks");
         return EXIT_RESOURCE;
     }
     int failure = gpu_download(job->queue, clocks->memory, 0, records, BYTES);

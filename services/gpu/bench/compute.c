@@ -188,8 +188,8 @@ static int check(struct gpu_job *job, const void *results)
         return EXIT_OK;
     run_reason(job->run,
                "%s: work-item %zu has left %s as its result %u, %s would be right after %" PRIu32
-               " iterations: this device, its memory or its driver works wrongly, trust no figure "
-               "of it",
+               " iterations: this device, its memory or its driver does not work correctly; do not "
+               "trust its figures",
                own->kernel->name, first.work_item, first.found, first.result, first.expected,
                own->iterations);
     return EXIT_WRONG;
@@ -200,7 +200,7 @@ static int verify(struct gpu_job *job)
     const struct compute *own = job->own;
     void *results = malloc(result_bytes(own));
     if (!results) {
-        run_reason(job->run, "no memory for %zu bytes of results", result_bytes(own));
+        run_reason(job->run, "not enough memory for %zu bytes of results", result_bytes(own));
         return EXIT_RESOURCE;
     }
     int failure = gpu_download(job->queue, own->results, 0, results, result_bytes(own));

@@ -13,10 +13,10 @@ int cuda_fail(struct gpu *gpu, const char *call, int code)
 
 int cuda_no_memory(struct gpu *gpu, const char *what, uint64_t bytes)
 {
-    run_reason(gpu->run,
-               "no memory of this host for %s (%llu bytes): end other programs, or take a smaller "
-               "size",
-               what, (unsigned long long)bytes);
+    run_reason(
+        gpu->run,
+        "no memory of this host for %s (%llu bytes): end other programs, or use a smaller size",
+        what, (unsigned long long)bytes);
     return EXIT_RESOURCE;
 }
 

@@ -14,7 +14,7 @@ struct cause {
 /* Meanings: CUDA Driver API reference, CUresult. */
 static const struct cause causes[] = {
     {CUDA_ERROR_OUT_OF_MEMORY, EXIT_RESOURCE,
-     "there is not enough memory left: take a smaller size, or end what else uses the card "
+     "there is not enough memory left: use a smaller size, or stop what else uses the card "
      "(nvidia-smi shows it)"},
     {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, EXIT_RESOURCE,
      "the kernel needs more registers or shared memory than the device has"},
@@ -54,39 +54,37 @@ static const struct cause causes[] = {
     {CUDA_ERROR_NOT_SUPPORTED, EXIT_UNSUPPORTED, "this device or driver does not do that"},
 
     {CUDA_ERROR_ECC_UNCORRECTABLE, EXIT_FAILED,
-     "the card's memory had an ECC error that could not be corrected: look into the kernel's log "
+     "the card's memory had an ECC error that could not be corrected: check the kernel's log "
      "(dmesg, Xid 48, 94 or 95) and nvidia-smi -q -d ECC, and reset the card"},
     {CUDA_ERROR_NVLINK_UNCORRECTABLE, EXIT_FAILED,
-     "NVLink had an error that could not be corrected: look into the kernel's log (dmesg, Xid 74)"},
+     "NVLink had an error that could not be corrected: check the kernel's log (dmesg, Xid 74)"},
     {CUDA_ERROR_LAUNCH_TIMEOUT, EXIT_FAILED,
      "a kernel took longer than the driver allows on a card with a display: use one without"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, EXIT_FAILED,
-     "a kernel reached beyond its memory: an error of this program or a defect of the card; look "
-     "into the kernel's log (dmesg, Xid 31)"},
+     "a kernel reached beyond its memory: an error of this program or a defect of the card; check "
+     "the kernel's log (dmesg, Xid 31)"},
     {CUDA_ERROR_ILLEGAL_INSTRUCTION, EXIT_FAILED,
      "the device met an instruction that it does not know: an error of this program or a defect of "
-     "the card; look into the kernel's log (dmesg, Xid 13)"},
+     "the card; check the kernel's log (dmesg, Xid 13)"},
     {CUDA_ERROR_HARDWARE_STACK_ERROR, EXIT_FAILED,
-     "the device's call stack is broken: look into the kernel's log (dmesg, Xid 13)"},
+     "the device's call stack is broken: check the kernel's log (dmesg, Xid 13)"},
     {CUDA_ERROR_LAUNCH_FAILED, EXIT_FAILED,
-     "a kernel failed on the device, or the card was lost: look into the kernel's log (dmesg, Xid "
-     "13, 31 or 79) and nvidia-smi"},
+     "a kernel failed on the device, or the card was lost: check the kernel's log (dmesg, Xid 13, "
+     "31 or 79) and nvidia-smi"},
     {CUDA_ERROR_DEINITIALIZED, EXIT_FAILED,
-     "the driver has shut down, as it does when a card is lost: look into the kernel's log "
-     "(dmesg)"},
+     "the driver has shut down, as it does when a card is lost: check the kernel's log (dmesg)"},
     {CUDA_ERROR_OPERATING_SYSTEM, EXIT_FAILED,
-     "a call of the system failed in the driver: look into the kernel's log (dmesg) and the limits "
-     "of this process (ulimit -a)"},
+     "a call of the system failed in the driver: check the kernel's log (dmesg) and the limits of "
+     "this process (ulimit -a)"},
     {CUDA_ERROR_NOT_PERMITTED, EXIT_FAILED,
      "that is not permitted: may this user or container use the card's device files?"},
     {CUDA_ERROR_UNKNOWN, EXIT_FAILED,
      "the driver does not know why: the card may be lost or need a reset, or its device files be "
-     "out of reach; look into the kernel's log (dmesg, Xid 79) and nvidia-smi"},
+     "out of reach; check the kernel's log (dmesg, Xid 79) and nvidia-smi"},
 };
 
 /* Where nothing more is known than the code. */
-static const struct cause other = {0, EXIT_FAILED,
-                                   "look into the kernel's log (dmesg) and nvidia-smi"};
+static const struct cause other = {0, EXIT_FAILED, "check the kernel's log (dmesg) and nvidia-smi"};
 
 static const struct cause *cause_of(int code)
 {

@@ -134,7 +134,7 @@ static bool describe(const struct cuda_api *api, int ordinal, struct gpu_device 
     }
     if (device->cc_major && device->compute_units)
         return true;
-    add(looked, "; device %d is left out: the driver does not tell its %s", ordinal,
+    add(looked, "; device %d is left out: the driver does not report its %s", ordinal,
         device->cc_major ? "multiprocessors" : "compute capability");
     return false;
 }

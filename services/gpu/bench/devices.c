@@ -186,7 +186,7 @@ static void say_none(const struct device_list *list, const char *backend, char *
         const struct gpu_device *device = with_backend(&list->entries[i], backend);
         if (!device || device->type == GPU_IS_GPU)
             continue;
-        snprintf(more, sizeof more, "; device %zu (%.100s) is no GPU and runs only by name", i,
+        snprintf(more, sizeof more, "; device %zu (%.100s) is not a GPU and runs only by name", i,
                  device->name);
         append(why, size, more);
     }

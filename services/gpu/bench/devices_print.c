@@ -102,8 +102,8 @@ int devices_print(void)
     if (fflush(stdout) == 0 && !ferror(stdout))
         return EXIT_OK;
     fprintf(stderr,
-            "gpu-bench: the output cannot be written (%s): give stdout a reader or a file "
-            "with room\n",
+            "gpu-bench: the output cannot be written (%s): connect stdout to a reader or to a file "
+            "with free space\n",
             strerror(errno));
     return EXIT_FAILED;
 }

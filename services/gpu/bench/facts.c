@@ -33,7 +33,7 @@ void facts_of_device(struct run *run, const struct gpu_device *device)
     count_fact(run, "memory_bytes", device->memory_bytes);
     if (device->type != GPU_IS_GPU)
         run_warning(run, "not_a_gpu",
-                    "%s is no GPU: the trial shows that the workload works, and its figure says "
+                    "%s is not a GPU: the trial shows that the workload works, and its figure says "
                     "nothing about a GPU",
                     device->name);
 }

@@ -222,7 +222,7 @@ static int choose_algorithm(struct gpu_job *job)
 
 static int lacks_memory(struct gpu_job *job)
 {
-    run_reason(job->run, "no memory on the host for operands of the product");
+    run_reason(job->run, "not enough memory on the host for operands of the product");
     return EXIT_RESOURCE;
 }
 
@@ -312,11 +312,12 @@ static int check_element(struct gpu_job *job, uint64_t row, uint64_t column, dou
         gemm->residual = fmax(gemm->residual, residual);
         return EXIT_OK;
     }
-    run_reason(job->run,
-               "cuBLASLt %s: row %llu, column %llu of the product is %.9g instead of %.9g (to "
-               "%.3g): this device, its driver or the library works wrongly, trust no figure of it",
-               cublaslt_version(), (unsigned long long)row, (unsigned long long)column, found, sum,
-               tolerance);
+    run_reason(
+        job->run,
+        "cuBLASLt %s: row %llu, column %llu of the product is %.9g instead of %.9g (to %.3g): this "
+        "device, its driver or the library does not work correctly; do not trust its figures",
+        cublaslt_version(), (unsigned long long)row, (unsigned long long)column, found, sum,
+        tolerance);
     return EXIT_WRONG;
 }
 

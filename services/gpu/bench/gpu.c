@@ -88,7 +88,7 @@ int gpu_job_open(struct run *run)
     if (!job || (kind->own_bytes && !own) || choose(run, &device) != DEVICE_FOUND) {
         free(job);
         free(own);
-        run_reason(run, "no memory for a trial");
+        run_reason(run, "not enough memory for a trial");
         return EXIT_RESOURCE;
     }
     *job = (struct gpu_job){.run = run,

@@ -137,7 +137,7 @@ static int open_launches(struct gpu_job *job)
     if (launches->back_to_back)
         run_times_are_means(job->run);
     if (reservoir_init(&launches->calls_s, CALLS_KEPT)) {
-        run_reason(job->run, "no memory for the records of a trial");
+        run_reason(job->run, "not enough memory for the records of a trial");
         return EXIT_RESOURCE;
     }
     int failure = gpu_job_kernel(job, "empty", &launches->empty);

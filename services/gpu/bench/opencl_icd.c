@@ -67,7 +67,7 @@ static void describe_file(const char *path, bool none, char *text, size_t size)
         return;
     }
     if (!dlsym(library, "clGetExtensionFunctionAddress"))
-        say(text, size, "%s names %s, which is no OpenCL driver", name, driver);
+        say(text, size, "%s names %s, which is not an OpenCL driver", name, driver);
     else if (none)
         say(text, size, "%s names %s, which finds no device", name, driver);
     dlclose(library);

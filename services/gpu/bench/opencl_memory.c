@@ -44,8 +44,8 @@ int opencl_free_memory(struct gpu *gpu, uint64_t *bytes)
 static int refuse_host_memory(struct gpu *gpu, uint64_t bytes, const struct memory_budget *budget)
 {
     run_reason(gpu->run,
-               "%" PRIu64 " bytes of the host's memory: %.0f are left (%s): take a smaller "
-               "--size-bytes, or end what else uses it",
+               "%" PRIu64 " bytes of the host's memory: %.0f are left (%s): use a smaller "
+               "--size-bytes, or stop what else uses it",
                bytes, fmax(budget->bytes, 0), budget->limit);
     return EXIT_RESOURCE;
 }
@@ -56,8 +56,8 @@ static int check_size(struct gpu *gpu, uint64_t bytes)
     uint64_t largest = gpu->device.allocation_bytes;
     if (largest && bytes > largest) {
         run_reason(gpu->run,
-                   "%" PRIu64 " bytes: %s gives at most %" PRIu64 " in one piece "
-                   "(CL_DEVICE_MAX_MEM_ALLOC_SIZE): take a smaller --size-bytes",
+                   "%" PRIu64 " bytes: %s gives at most %" PRIu64
+                   " in one piece (CL_DEVICE_MAX_MEM_ALLOC_SIZE): use a smaller --size-bytes",
                    bytes, gpu->device.name, largest);
         return EXIT_RESOURCE;
     }
@@ -131,10 +131,11 @@ static int map_pageable(struct gpu *gpu, struct gpu_host_memory *memory)
     void *at =
         mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
-        run_reason(gpu->run,
-                   "%" PRIu64 " bytes of the host's memory cannot be had (mmap): take a smaller "
-                   "--size-bytes",
-                   memory->bytes);
+        run_reason(
+            gpu->run,
+            "%" PRIu64
+            " bytes of the host's memory is not available (mmap): use a smaller --size-bytes",
+            memory->bytes);
         return EXIT_RESOURCE;
     }
     memory->at = at;

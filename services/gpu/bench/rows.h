@@ -25,15 +25,15 @@ extern const char *const rows_excludes[];
      .named = true,                                                                                \
      .resolved = "auto",                                                                           \
      .facts = {"device_uuid", "pci"},                                                              \
-     .help = "Index, UUID or PCI address of a device of gpu-bench --list-devices; auto: the "      \
-             "first GPU. A device that is no GPU runs only by name."},                             \
+     .help = "Index, UUID or PCI address of a device listed by gpu-bench --list-devices; auto: "   \
+             "the first GPU. A device that is not a GPU runs only if it is named here."},          \
     {.name = "backend",                                                                            \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "auto",                                                                            \
      .choices = rows_backends,                                                                     \
      .roles = ROLE_TAG,                                                                            \
      .resolved = "auto",                                                                           \
-     .help = "Through which driver; auto: cuda where the device has it, else opencl."},            \
+     .help = "Driver interface; auto: cuda if the device supports it, otherwise opencl."},         \
     {.name = "warmup_s",                                                                           \
      .type = PARAM_NUMBER,                                                                         \
      .unit = "s",                                                                                  \
@@ -41,7 +41,8 @@ extern const char *const rows_excludes[];
      .min = 0,                                                                                     \
      .max = 60,                                                                                    \
      .roles = ROLE_HOW,                                                                            \
-     .help = "Time to run before measuring, not counted: the card's clocks rise in it."}
+     .help = "Length of the warm-up before the timed region, which is not measured: it lets the "  \
+             "card's clocks rise."}
 
 #define ROWS_DTYPE(usual, words, text)                                                             \
     {.name = "dtype",                                                                              \
@@ -66,8 +67,8 @@ extern const char *const rows_excludes[];
         .verify = windows_verify, .finish = windows_finish
 
 #define ROWS_CLOCK                                                                                 \
-    " Work over the time that the device was at it by its own clock: median over windows of at "   \
-    "least 100 ms."
+    " Work divided by the time that the device took for it, on the device's clock: median over "   \
+    "windows of at least 100 ms."
 
 #define ROWS_OPERATIONS(text)                                                                      \
     .rate = {.name = "operations_per_second",                                                      \

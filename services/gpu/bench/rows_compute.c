@@ -7,8 +7,9 @@ static const char *const floats[] = {"fp64", "fp32", "fp16", "bf16", NULL};
 static const char *const integers[] = {"int32", "int64", NULL};
 
 static const struct param fma_params[] = {
-    ROWS_DTYPE("fp32", floats,
-               "fp64: double, fp32: single, fp16 and bf16: half precision, in pairs."),
+    ROWS_DTYPE(
+        "fp32", floats,
+        "fp64: double precision; fp32: single precision; fp16 and bf16: half precision, in pairs."),
     ROWS_PARAMS,
     {.name = NULL},
 };
@@ -24,12 +25,12 @@ static const struct metric metrics[] = {
 
 const struct workload fma_workload = {
     .name = "fma",
-    .description = "Fused multiply-adds in registers, chains of them in every lane of the device.",
+    .description = "Chains of fused multiply-adds in registers, in every lane of the device.",
     .params = fma_params,
     .metrics = metrics,
     .own = &fma_kind,
     .setup_s = ROWS_SETUP_S,
-    ROWS_OPERATIONS("A fused multiply-add is two operations."),
+    ROWS_OPERATIONS("A fused multiply-add counts as two operations."),
     ROWS_BULK,
 };
 
@@ -40,7 +41,7 @@ const struct workload int_add_workload = {
     .metrics = metrics,
     .own = &int_add_kind,
     .setup_s = ROWS_SETUP_S,
-    ROWS_OPERATIONS("An addition is one operation."),
+    ROWS_OPERATIONS("An addition counts as one operation."),
     ROWS_BULK,
 };
 
@@ -51,17 +52,17 @@ const struct workload int_mul_add_workload = {
     .metrics = metrics,
     .own = &int_mul_add_kind,
     .setup_s = ROWS_SETUP_S,
-    ROWS_OPERATIONS("A multiply-add is two operations."),
+    ROWS_OPERATIONS("A multiply-add counts as two operations."),
     ROWS_BULK,
 };
 
 const struct workload dp4a_workload = {
     .name = "dp4a",
-    .description = "Dot products of four 8-bit integers, added to a 32-bit one, in registers.",
+    .description = "Dot products of four 8-bit integers, added to a 32-bit integer, in registers.",
     .params = plain_params,
     .metrics = metrics,
     .own = &dp4a_kind,
     .setup_s = ROWS_SETUP_S,
-    ROWS_OPERATIONS("A dot product with its addition is eight operations."),
+    ROWS_OPERATIONS("A dot product with its addition counts as eight operations."),
     ROWS_BULK,
 };

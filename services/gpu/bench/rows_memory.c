@@ -25,7 +25,7 @@ static const char *const paths[] = {"kernel", "driver", NULL};
 #define PARAM_ARRAY                                                                                \
     PARAM_SIZE(automatic, NULL,                                                                    \
                "Bytes of each array, a multiple of 32768; auto: four times the L2 cache and at "   \
-               "least 512 MiB, 2 GiB on a GPU with 16 GiB or more, where there is room for it.")
+               "least 512 MiB, 2 GiB on a GPU with 16 GiB or more, if there is room.")
 /* clang-format on */
 
 static const struct param stream_params[] = {PARAM_ARRAY, ROWS_PARAMS, {.name = NULL}};
@@ -38,24 +38,24 @@ static const struct param copy_params[] = {
      .choices = paths,
      .roles = ROLE_TAG,
      .title = "who copies",
-     .help = "Who copies: a kernel of ours, or the driver's own copy from device to device."},
+     .help = "What copies: a kernel of this program, or the driver's own copy within the device."},
     ROWS_PARAMS,
     {.name = NULL},
 };
 
 static const struct param chase_params[] = {
     PARAM_SIZE(levels, "working set",
-               "Bytes of the nodes, of 128 each; l1: 16 KiB (8 KiB without CUDA), "
-               "l2: an eighth of the L2 cache, dram and auto: four times the L2 cache and "
-               "at least 512 MiB."),
+               "Total size of the 128-byte nodes. l1: 16 KiB (8 KiB without CUDA); l2: an eighth "
+               "of the L2 cache; dram and auto: four times the L2 cache and at least 512 MiB."),
     {.name = "cached_in",
      .type = PARAM_CHOICE,
      .initial = "auto",
      .choices = caches,
      .title = "cache",
      .resolved = "auto",
-     .help = "Where loads may be kept: l1 (ld.global.ca) or l2 alone (ld.global.cg); auto: l1 "
-             "for nodes of no more than size_bytes l1. In OpenCL a plain load or a volatile one."},
+     .help = "Which caches may keep what is loaded. l1: L1 and L2 (ld.global.ca); l2: L2 only "
+             "(ld.global.cg); auto: l1 if size_bytes is at most that of l1, otherwise l2. With "
+             "OpenCL, l1 is a plain load and l2 a volatile one."},
     ROWS_PARAMS,
     {.name = NULL},
 };
@@ -64,14 +64,14 @@ static const struct metric stream_metrics[] = {GPU_METRICS("byte/s", HIGHER_IS_B
                                                {.name = NULL}};
 static const struct metric chase_metrics[] = {
     {"access_cycles", "cycle", LOWER_IS_BETTER,
-     "The figure x core_clock_hertz: cycles of the core clock that an access takes."},
+     "The figure x core_clock_hertz: cycles of the core clock per access."},
     GPU_METRICS("s", LOWER_IS_BETTER),
     {.name = NULL},
 };
 
 const struct workload read_workload = {
     .name = "read",
-    .description = "Reads an array in device memory and adds up its words.",
+    .description = "Reads an array in device memory and sums its words.",
     .params = stream_params,
     .metrics = stream_metrics,
     .own = &stream_read.kind,
@@ -93,7 +93,7 @@ const struct workload write_workload = {
 
 const struct workload copy_workload = {
     .name = "copy",
-    .description = "Copies an array in device memory to another one.",
+    .description = "Copies an array in device memory to another array.",
     .params = copy_params,
     .metrics = stream_metrics,
     .own = &stream_copy.kind,
@@ -104,7 +104,7 @@ const struct workload copy_workload = {
 
 const struct workload triad_workload = {
     .name = "triad",
-    .description = "STREAM's triad in device memory, of single precision: a = b + scalar * c.",
+    .description = "STREAM's triad in device memory, in single precision: a = b + scalar * c.",
     .params = stream_params,
     .metrics = stream_metrics,
     .own = &stream_triad.kind,
@@ -116,7 +116,7 @@ const struct workload triad_workload = {
 
 const struct workload pointer_chase_workload = {
     .name = "pointer_chase",
-    .description = "One work-item follows pointers through nodes of 128 bytes in random order: the "
+    .description = "One work-item follows pointers through 128-byte nodes in random order: the "
                    "latency of one dependent load.",
     .params = chase_params,
     .metrics = chase_metrics,
@@ -124,8 +124,8 @@ const struct workload pointer_chase_workload = {
     .setup_s = ROWS_SETUP_S,
     .rate = {.name = "access_time_s",
              .unit = "s",
-             .description = "Time of one access that depends on the one before, by the device's "
-                            "clock: median over windows of at least 100 ms.",
+             .description = "Time of one dependent access, on the device's clock: median over "
+                            "windows of at least 100 ms.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     ROWS_BULK,

@@ -20,7 +20,7 @@ static const char *const modes[] = {"round_trip", "back_to_back", NULL};
      .max = 1e15,                                                                                  \
      .choices = automatic,                                                                         \
      .roles = ROLE_AXIS,                                                                           \
-     .help = "Bytes of one copy, a multiple of 4; auto: 512 MiB, less where there is no room."}
+     .help = "Bytes of one copy, a multiple of 4; auto: 512 MiB, or less if there is no room."}
 /* clang-format on */
 
 static const struct param transfer_params[] = {
@@ -29,8 +29,8 @@ static const struct param transfer_params[] = {
      .initial = "pinned",
      .choices = host_memories,
      .roles = ROLE_TAG,
-     .help = "pinned: locked memory, which the device reaches by itself; pageable: ordinary "
-             "memory, which the driver copies in its call, so that the host's clock times it."},
+     .help = "pinned: page-locked memory, which the device accesses directly; pageable: ordinary "
+             "memory, which the driver copies inside its call, so the host's clock times it."},
     PARAM_SIZE,
     ROWS_PARAMS,
     {.name = NULL},
@@ -42,15 +42,15 @@ static const struct param peer_params[] = {
      .initial = "auto",
      .resolved = "auto",
      .facts = {"peer_device_uuid"},
-     .help = "Index, UUID or PCI address of the other device; auto: the next one of "
-             "gpu-bench --list-devices with the same driver."},
+     .help = "Index, UUID or PCI address of the other device; auto: the next device in gpu-bench "
+             "--list-devices with the same driver."},
     {.name = "direction",
      .type = PARAM_CHOICE,
      .initial = "write",
      .choices = directions,
      .roles = ROLE_TAG,
-     .help = "write: to the other device; read: from it; both: at once. The device itself copies "
-             "in each of them."},
+     .help = "write: to the other device; read: from the other device; both: in both directions at "
+             "once. The selected device performs all copies."},
     PARAM_SIZE,
     ROWS_PARAMS,
     {.name = NULL},
@@ -62,8 +62,8 @@ static const struct param launch_params[] = {
      .initial = "round_trip",
      .choices = modes,
      .roles = ROLE_TAG,
-     .help = "round_trip: from the call that launches until the host knows that the kernel has "
-             "ended; back_to_back: the share of one in 256 launched one behind another."},
+     .help = "round_trip: from the launch call until the host knows that the kernel has ended; "
+             "back_to_back: the time of 256 launches in a row, divided by 256."},
     ROWS_PARAMS,
     {.name = NULL},
 };
@@ -72,20 +72,21 @@ static const struct metric transfer_metrics[] = {GPU_METRICS("byte/s", HIGHER_IS
                                                  {.name = NULL}};
 static const struct metric bidirectional_metrics[] = {
     {"host_to_device_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
-     "To the device alone, while the other direction is at work too."},
-    {"device_to_host_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "… to the host alone."},
+     "Rate to the device only, while both directions run."},
+    {"device_to_host_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
+     "Rate to the host only, while both directions run."},
     GPU_METRICS("byte/s", HIGHER_IS_BETTER),
     {.name = NULL},
 };
 static const struct metric peer_metrics[] = {
-    {"write_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "To the other device alone."},
-    {"read_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "From the other device alone."},
+    {"write_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "Rate to the other device only."},
+    {"read_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "Rate from the other device only."},
     GPU_METRICS("byte/s", HIGHER_IS_BETTER),
     {.name = NULL},
 };
 static const struct metric launch_metrics[] = {
     {"launch_call_s", "s", LOWER_IS_BETTER,
-     "Time of the driver's call that launches, median; of back to back, mean of a batch."},
+     "Median time of the driver's launch call; with back_to_back, mean over a batch."},
     GPU_SENSOR_METRICS,
     {.name = NULL},
 };
@@ -96,9 +97,9 @@ static const struct metric launch_metrics[] = {
 #define RATE(text)                                                                                 \
     .rate = {.name = "bytes_per_second",                                                           \
              .unit = "byte/s",                                                                     \
-             .description = text " over the time that the copies took, by the device's clock or, " \
-                                 "of pageable memory, the host's: median over windows of at "      \
-                                 "least 100 ms.",                                                  \
+             .description =                                                                        \
+                 text " divided by the time that the copies took, on the device's clock or, with " \
+                      "pageable memory, the host's: median over windows of at least 100 ms.",      \
              .combine = COMBINE_SUM,                                                               \
              .work = "byte"}
 
@@ -148,14 +149,14 @@ const struct workload peer_to_peer_workload = {
 
 const struct workload launch_latency_workload = {
     .name = "launch_latency",
-    .description = "Launches a kernel that does nothing.",
+    .description = "Launches an empty kernel.",
     .params = launch_params,
     .metrics = launch_metrics,
     .own = &launch_kind,
     .setup_s = ROWS_SETUP_S,
     .rate = {.name = "launch_time_s",
              .unit = "s",
-             .description = "Time of one launch by the host's clock, median.",
+             .description = "Median time of one launch, on the host's clock.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     ROWS_SHARED,

@@ -160,7 +160,7 @@ static int check_sums(struct gpu_job *job, uint32_t (*wanted)(unsigned group), c
     unsigned groups = tiles_of(stream);
     uint32_t *sums = malloc(groups * sizeof *sums);
     if (!sums) {
-        run_reason(job->run, "no memory for the %u sums of the device's groups", groups);
+        run_reason(job->run, "not enough memory for the %u sums of the device's groups", groups);
         return EXIT_RESOURCE;
     }
     int failure = gpu_download(job->queue, stream->sums, 0, sums, groups * sizeof *sums);
@@ -244,7 +244,7 @@ static int check_on_host(struct gpu_job *job)
     float *piece = malloc(KERNEL_TILE_BYTES);
     int failure = piece ? EXIT_OK : EXIT_RESOURCE;
     if (!piece)
-        run_reason(job->run, "no memory for %d bytes of the host's", KERNEL_TILE_BYTES);
+        run_reason(job->run, "not enough memory for %d bytes of the host's", KERNEL_TILE_BYTES);
     for (unsigned part = 0; part < parts && !failure && !run_stopping(job->run); part++) {
         /* The first and the last group too. */
         uint64_t group = parts > 1 ? (uint64_t)part * (groups - 1) / (parts - 1) : 0;

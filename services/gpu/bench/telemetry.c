@@ -218,11 +218,11 @@ static void note_xid(struct telemetry *telemetry, unsigned long long number)
     telemetry->xids[telemetry->xid_kinds++] = (struct xid){number, 1};
     snprintf(text, sizeof text, "the driver reported Xid %llu (%s)", number, meaning_of(number));
     note_trouble(telemetry, text);
-    run_warning(telemetry->run, "xid",
-                "the driver reported Xid %llu during the trial (%s): look into the kernel's log "
-                "(dmesg) and do not trust the figures; another program on the card may have "
-                "caused it",
-                number, meaning_of(number));
+    run_warning(
+        telemetry->run, "xid",
+        "the driver reported Xid %llu during the trial (%s): check the kernel's log (dmesg) and do "
+        "not trust the figures; another program on the card may have caused it",
+        number, meaning_of(number));
 }
 
 static void note_events(struct telemetry *telemetry)
@@ -253,7 +253,7 @@ static void note(struct telemetry *telemetry, const struct nvml_reading *reading
         return;
     telemetry->lost = true;
     note_trouble(telemetry, LOST);
-    run_warning(telemetry->run, "xid", "%s; look into the kernel's log (dmesg)", LOST);
+    run_warning(telemetry->run, "xid", "%s; check the kernel's log (dmesg)", LOST);
 }
 
 static struct timespec from_now(long nanoseconds)
@@ -430,7 +430,7 @@ const char *telemetry_trouble(struct telemetry *telemetry)
 const char *telemetry_why(struct telemetry *telemetry)
 {
     if (!telemetry)
-        return "no memory to read the sensors with";
+        return "not enough memory to read the sensors with";
     if (telemetry->why[0])
         return telemetry->why;
     pthread_mutex_lock(&telemetry->lock);
@@ -480,7 +480,7 @@ static void warn_of_ecc(struct telemetry *telemetry)
         return;
     run_warning(telemetry->run, "ecc",
                 "%lld ECC errors that could not be corrected since the trial began: do not trust "
-                "the figures, and look into the card's health (nvidia-smi -q -d ECC)",
+                "the figures, and check the card's health (nvidia-smi -q -d ECC)",
                 (long long)(telemetry->ecc_after - telemetry->ecc_before));
 }
 

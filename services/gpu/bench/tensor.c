@@ -139,7 +139,8 @@ static int enqueue(struct gpu_job *job, unsigned lane, uint64_t size, struct gpu
 
 static int lacks_memory(struct gpu_job *job)
 {
-    run_reason(job->run, "no memory on the host for operands and results of the tensor kernel");
+    run_reason(job->run,
+               "not enough memory on the host for operands and results of the tensor kernel");
     return EXIT_RESOURCE;
 }
 
@@ -159,7 +160,7 @@ static int too_large(struct gpu_job *job)
     const struct tensor *tensor = job->own;
     run_reason(job->run,
                "%s: the sums of the exact pass are larger than its accumulators hold exactly: this "
-               "build works wrongly, use another --instruction or --dtype",
+               "build does not work correctly, use another --instruction or --dtype",
                tensor->shape->name);
     return EXIT_WRONG;
 }
@@ -202,8 +203,8 @@ static int check(struct gpu_job *job, const struct tensor_expected *expected, ui
                                 passes, &first))
         return failure;
     run_reason(job->run,
-               "%s: accumulator %u of thread %u of group %u %s: this device or its driver works "
-               "wrongly, trust no figure of it",
+               "%s: accumulator %u of thread %u of group %u %s: this device or its driver does not "
+               "work correctly; do not trust its figures",
                tensor->shape->name, first.value, first.thread, first.group, first.what);
     return EXIT_WRONG;
 }

@@ -103,7 +103,7 @@ int windows_open(struct gpu_job *job)
     struct windows *windows = calloc(1, sizeof *windows);
     job->windows = windows;
     if (!windows || window_record_open(&windows->record)) {
-        run_reason(job->run, "no memory for the records of a trial");
+        run_reason(job->run, "not enough memory for the records of a trial");
         return EXIT_RESOURCE;
     }
     pthread_mutex_init(&windows->lock, NULL);

@@ -20,7 +20,7 @@ CARD = Paragraph(
 MEANINGS = {
     "xid": "the driver reported an error of the card (Xid) during the trial: trust none of it",
     "ecc": "the card's memory had errors that could not be corrected: trust none of it",
-    "not_a_gpu": "the device is no GPU, such as a CPU behind OpenCL: the figure shows that the "
+    "not_a_gpu": "the device is not a GPU, such as a CPU behind OpenCL: the figure shows that the "
     "workload works and says nothing about a GPU",
     "clock_throttled": "power, temperature or the supply held the clock down for a part of the "
     "time",

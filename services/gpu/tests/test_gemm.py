@@ -112,7 +112,7 @@ def test_a_wrong_product_has_no_figure(dtype: str) -> None:
     """The corners are always among what is sampled."""
     last = 64 * 64 - 1
     result = call("gemm", f"--dtype={dtype}", *SMALL, env=environment(product=last))
-    refused(result, WRONG, "row 63, column 63", "trust no figure")
+    refused(result, WRONG, "row 63, column 63", "do not trust")
 
 
 def test_matrices_that_do_not_fit() -> None:

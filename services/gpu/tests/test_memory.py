@@ -174,7 +174,7 @@ ONE_PASS = (f"--size-bytes={LARGE}", "--work=1", "--warmup-s=0")
 def spoilt(workload: str, *arguments: str, **settings: str) -> str:
     env = environment(None, memory=1024 * MIB, **settings)
     result = call(workload, *ON_STUB, *(arguments or ONE_PASS), env=env)
-    return refused(result, WRONG, "Stand-in 0", "trust no figure of it")
+    return refused(result, WRONG, "Stand-in 0", "do not trust")
 
 
 def test_one_pass_is_one_pass() -> None:
@@ -245,7 +245,7 @@ def test_another_kernel(tmp_path: Path, workload: str, before: str, after: str |
     changed = tmp_path / PROGRAM.name
     changed.write_bytes(code.replace(before.encode(), after.encode()))
     changed.chmod(0o755)
-    refused(call(workload, *device, SIZE, *MOMENT, program=changed), WRONG, "trust no figure")
+    refused(call(workload, *device, SIZE, *MOMENT, program=changed), WRONG, "do not trust")
 
 
 # ---- sizes -----------------------------------------------------------------------------------

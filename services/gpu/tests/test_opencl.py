@@ -80,7 +80,7 @@ def test_a_device_of_type_cpu_is_never_chosen_by_itself() -> None:
     arguments = on_pocl()
     if any(device["type"] == "gpu" for device in listed()["devices"]):
         pytest.skip("there is a GPU here")
-    refused(call("fma", *MOMENT), UNSUPPORTED, "no GPU", "is no GPU and runs only by name")
+    refused(call("fma", *MOMENT), UNSUPPORTED, "no GPU", "is not a GPU and runs only by name")
     assert "not_a_gpu" in measure("fma", *arguments, *MOMENT).warnings
 
 
@@ -198,7 +198,7 @@ def test_a_driver_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_driver_that_is_none(tmp_path: Path) -> None:
     text = looked(env=vendors(tmp_path, wrong="libm.so.6"))
-    assert "-1001" in text and "wrong.icd names libm.so.6, which is no OpenCL driver" in text
+    assert "-1001" in text and "wrong.icd names libm.so.6, which is not an OpenCL driver" in text
 
 
 def test_a_driver_without_a_device(tmp_path: Path) -> None:

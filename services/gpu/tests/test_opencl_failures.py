@@ -20,8 +20,8 @@ UP = ["host_to_device", SMALL]
 DOWN = ["device_to_host", SMALL]
 COPY = ["copy", SMALL]
 
-TAKEN = "too small or taken by others: take a smaller --size-bytes"
-HOST_TAKEN = "the host has no memory for it"
+TAKEN = "too small or taken by others: use a smaller --size-bytes"
+HOST_TAKEN = "the host does not have enough memory for it"
 LOST = "was lost or taken away in mid-run"
 BROKE_OFF = "broke off what it was doing"
 REFUSED = "the driver refused it or the device failed"
@@ -69,7 +69,7 @@ FAILURES = [
     ("clFinish", 4, -14, FMA, FAILED, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", BROKE_OFF),
     ("clGetEventInfo", 3, -58, FMA, FAILED, "CL_INVALID_EVENT", REFUSED),
     ("clGetEventInfo", 3, -7777, FMA, FAILED, "an error of the driver's own", REFUSED),
-    ("clGetEventProfilingInfo", 1, -7, FMA, FAILED, "NOT_AVAILABLE", "does not tell when"),
+    ("clGetEventProfilingInfo", 1, -7, FMA, FAILED, "NOT_AVAILABLE", "does not report when"),
 ]
 # Of the calls above, those that give the device work or ask for it.
 AT_WORK = {

@@ -443,13 +443,13 @@ def test_a_card_that_computes_wrongly_has_no_figure(wrong: str, part: str | None
     if part is None:
         assert result.returncode == 0, result.stderr
     else:
-        refused(result, WRONG, WGMMA_BF16, part, "trust no figure")
+        refused(result, WRONG, WGMMA_BF16, part, "do not trust")
 
 
 @pytest.mark.parametrize(("nth", "part"), [(1, "is nan instead of"), (3, "passes")])
 def test_launches_that_do_nothing_are_found(nth: int, part: str) -> None:
     env = environment(cc="9.0", lazy=f"{WGMMA_BF16}:{nth}")
-    refused(call("tensor", *MOMENT, env=env), WRONG, part, "trust no figure")
+    refused(call("tensor", *MOMENT, env=env), WRONG, part, "do not trust")
 
 
 def test_opencl_has_no_tensor_cores() -> None:

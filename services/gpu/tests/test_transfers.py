@@ -104,7 +104,7 @@ def test_a_copy_that_fails_to_copy(workload: str, where: str, memory: str, what:
     settings = {what: f"memcpy:{LARGE}:{LAST}"}
     env = environment(None, memory=1024 * MIB, **settings)
     result = call(workload, *ON_STUB, *ONE_COPY, f"--host-memory={memory}", env=env)
-    line = refused(result, WRONG, where, "trust no figure")
+    line = refused(result, WRONG, where, "do not trust")
     word = 0 if what == "lazy" else LARGE // 4 - 1
     assert f"word {word} of" in line
 

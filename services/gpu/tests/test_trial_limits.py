@@ -103,4 +103,4 @@ def test_a_processor_has_none() -> None:
         pytest.skip("no processor by OpenCL: pocl-opencl-icd makes one of this")
     told = found({}, "fma", "--dtype", "fp32", "--device", str(processors[0].index))
     assert {limit.value for limit in told.values()} == {None}
-    assert all("is no GPU" in (limit.reason or "") for limit in told.values())
+    assert all("is not a GPU" in (limit.reason or "") for limit in told.values())

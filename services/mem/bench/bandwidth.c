@@ -16,8 +16,9 @@ static const char *const prefetches[] = {"best", "none", "pages", NULL};
      .roles = ROLE_AXIS,                                                                           \
      .resolved = "best",                                                                           \
      .resolved_once = true,                                                                        \
-     .help = "How results are stored; nt: past the caches; " text "best: the fastest of them "     \
-             "here, tried on the arrays by all threads at once."}
+     .help =                                                                                       \
+         "How results are stored. nt: with non-temporal stores, which bypass the caches; " text    \
+         "best: the fastest on this host, compared on the arrays with all threads at once."}
 #define PARAM_STREAMS                                                                              \
     {.name = "streams",                                                                            \
      .type = PARAM_CHOICE,                                                                         \
@@ -27,9 +28,9 @@ static const char *const prefetches[] = {"best", "none", "pages", NULL};
      .noun = "stream",                                                                             \
      .resolved = "best",                                                                           \
      .resolved_once = true,                                                                        \
-     .help = "Neighbouring pages of an array that are worked on side by side, which keeps "        \
-             "more of a core's prefetchers busy; best: the fastest here, tried with the "          \
-             "store."}
+     .help = "Neighbouring pages of an array that the loop works on at the same time, which "      \
+             "keeps more of a core's prefetchers busy; best: the fastest on this host, compared "  \
+             "together with the store."}
 #define PARAM_PREFETCH                                                                             \
     {.name = "prefetch",                                                                           \
      .type = PARAM_CHOICE,                                                                         \
@@ -39,15 +40,17 @@ static const char *const prefetches[] = {"best", "none", "pages", NULL};
      .named = true,                                                                                \
      .resolved = "best",                                                                           \
      .resolved_once = true,                                                                        \
-     .help = "What the loop prefetches; pages: one line of each array in the page eight ahead, "   \
-             "once a page, so that its address is translated in time; best: the fastest here, "    \
-             "tried with the streams."}
+     .help = "What the loop prefetches. pages: once per page, one line of each array eight pages " \
+             "ahead, so that its address is translated in time; best: the fastest on this host, "  \
+             "compared together with the streams."}
 #define PARAMS_KERNEL                                                                              \
-    PARAM_ISA_BEST("the fastest vectors here, tried with the streams."), PARAM_STREAMS,            \
-        PARAM_PREFETCH
+    PARAM_ISA_BEST("the fastest on this host, compared together with the streams."),               \
+        PARAM_STREAMS, PARAM_PREFETCH
 #define PARAMS_BLOCKS                                                                              \
-    PARAM_PATTERN, PARAM_BLOCK_BYTES(NULL, "Default: no blocks, a thread's arrays from one end "   \
-                                           "to the other.")
+    PARAM_PATTERN,                                                                                 \
+        PARAM_BLOCK_BYTES(                                                                         \
+            NULL,                                                                                  \
+            "Default: no blocks; each thread goes through its arrays from one end to the other.")
 
 static const struct param read_params[] = {
     PARAMS_KERNEL, PARAMS_BLOCKS, PARAMS_WORKING_SET, {.name = NULL}};
@@ -62,19 +65,19 @@ static const struct param params_with_libc[] = {
 
 #define METRIC_OF_STORE(store, text)                                                               \
     {"bytes_per_second_" store, "byte/s", HIGHER_IS_BETTER,                                        \
-     "The same before the trial with " text ", when the best store was looked for."}
+     "Rate with " text " in the comparison that chose the store before the trial."}
 
 static const struct metric read_metrics[] = {
     METRIC_BYTES_PER_CYCLE, METRIC_HUGE_PAGE_RATIO, METRICS_BLOCK_TIME, {.name = NULL}};
 static const struct metric metrics[] = {METRIC_OF_STORE("plain", "plain stores"),
-                                        METRIC_OF_STORE("nt", "stores past the caches"),
+                                        METRIC_OF_STORE("nt", "non-temporal stores"),
                                         METRIC_BYTES_PER_CYCLE,
                                         METRIC_HUGE_PAGE_RATIO,
                                         METRICS_BLOCK_TIME,
                                         {.name = NULL}};
 static const struct metric metrics_with_libc[] = {
     METRIC_OF_STORE("plain", "plain stores"),
-    METRIC_OF_STORE("nt", "stores past the caches"),
+    METRIC_OF_STORE("nt", "non-temporal stores"),
     METRIC_OF_STORE("libc", "the C library's routine"),
     METRIC_BYTES_PER_CYCLE,
     METRIC_HUGE_PAGE_RATIO,
@@ -91,8 +94,8 @@ KIND(triads, TRIAD, NULL);
 
 const struct workload read_workload = {
     .name = "read",
-    .description = "Reads an array and adds it up: 8 bytes an element, as STREAM counts.",
-    .rate = STREAM_RATE("Bytes read a second"),
+    .description = "Reads an array and sums its elements: 8 bytes per element, as STREAM counts.",
+    .rate = STREAM_RATE("Bytes read per second"),
     .params = read_params,
     .metrics = read_metrics,
     .own = &reading,
@@ -103,8 +106,8 @@ const struct workload read_workload = {
 
 const struct workload write_workload = {
     .name = "write",
-    .description = "Fills an array, a = s: 8 bytes an element, as STREAM counts.",
-    .rate = STREAM_RATE("Bytes written a second"),
+    .description = "Fills an array, a = s: 8 bytes per element, as STREAM counts.",
+    .rate = STREAM_RATE("Bytes written per second"),
     .params = params_with_libc,
     .metrics = metrics_with_libc,
     .own = &writing,
@@ -115,8 +118,8 @@ const struct workload write_workload = {
 
 const struct workload copy_workload = {
     .name = "copy",
-    .description = "STREAM's copy, a = b: 16 bytes an element.",
-    .rate = STREAM_RATE("Bytes read and written a second"),
+    .description = "STREAM's copy, a = b: 16 bytes per element.",
+    .rate = STREAM_RATE("Bytes read and written per second"),
     .params = params_with_libc,
     .metrics = metrics_with_libc,
     .own = &copying,
@@ -127,8 +130,8 @@ const struct workload copy_workload = {
 
 const struct workload scale_workload = {
     .name = "scale",
-    .description = "STREAM's scale, a = s b: 16 bytes an element.",
-    .rate = STREAM_RATE("Bytes read and written a second"),
+    .description = "STREAM's scale, a = s b: 16 bytes per element.",
+    .rate = STREAM_RATE("Bytes read and written per second"),
     .params = params,
     .metrics = metrics,
     .own = &scaling,
@@ -139,8 +142,8 @@ const struct workload scale_workload = {
 
 const struct workload add_workload = {
     .name = "add",
-    .description = "STREAM's add, a = b + c: 24 bytes an element.",
-    .rate = STREAM_RATE("Bytes read and written a second"),
+    .description = "STREAM's add, a = b + c: 24 bytes per element.",
+    .rate = STREAM_RATE("Bytes read and written per second"),
     .params = params,
     .metrics = metrics,
     .own = &adding,
@@ -151,8 +154,8 @@ const struct workload add_workload = {
 
 const struct workload triad_workload = {
     .name = "triad",
-    .description = "STREAM's triad, a = b + s c: 24 bytes an element.",
-    .rate = STREAM_RATE("Bytes read and written a second"),
+    .description = "STREAM's triad, a = b + s c: 24 bytes per element.",
+    .rate = STREAM_RATE("Bytes read and written per second"),
     .params = params,
     .metrics = metrics,
     .own = &triads,

@@ -147,7 +147,7 @@ int chase_verify(const struct thread *thread, const struct chase *chase, uint64_
         return EXIT_OK;
     run_reason(thread->run,
                "the pointers of thread %u, CPU %d, do not lead where they must: this CPU, its "
-               "memory or this build works wrongly, trust no figure of it",
+               "memory or this build does not work correctly; do not trust its figures",
                thread->index, thread->cpu);
     return EXIT_WRONG;
 }

@@ -5,7 +5,7 @@
 #include "workload.h"
 
 extern const char *const isas[];
-#define PARAM_ISA PARAM_ISA_BEST("the widest this CPU has.")
+#define PARAM_ISA PARAM_ISA_BEST("the widest that this CPU supports.")
 #define PARAM_ISA_BEST(text)                                                                       \
     {.name = "isa",                                                                                \
      .type = PARAM_CHOICE,                                                                         \
@@ -15,7 +15,7 @@ extern const char *const isas[];
      .title = "instruction set",                                                                   \
      .resolved = "best",                                                                           \
      .resolved_once = true,                                                                        \
-     .help = "Instruction set and width; best: " text}
+     .help = "Instruction set and vector width; best: " text}
 
 /* For resolve(), unsupported() and unconfirmed() of workloads with this parameter. */
 void isa_resolve(struct run *run);

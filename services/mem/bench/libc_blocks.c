@@ -5,7 +5,7 @@
 
 static const struct param params[] = {
     PARAM_PATTERN,
-    PARAM_BLOCK_BYTES("4096", "One call of the C library's routine each."),
+    PARAM_BLOCK_BYTES("4096", "Each block is one call of the C library's routine."),
     PARAMS_WORKING_SET,
     {.name = NULL}};
 static const struct metric metrics[] = {
@@ -16,8 +16,9 @@ static const struct stream_kind filling = {OPERATION_WRITE, "libc"};
 
 const struct workload read_write_workload = {
     .name = "read_write",
-    .description = "Copies blocks by memcpy(): bytes read and bytes written, as STREAM counts.",
-    .rate = STREAM_RATE("Bytes read and written a second"),
+    .description =
+        "Copies blocks with memcpy(); bytes read and bytes written both count, as in STREAM.",
+    .rate = STREAM_RATE("Bytes read and written per second"),
     .params = params,
     .metrics = metrics,
     .own = &copying,
@@ -28,8 +29,8 @@ const struct workload read_write_workload = {
 
 const struct workload memset_write_workload = {
     .name = "memset_write",
-    .description = "Fills blocks by memset().",
-    .rate = STREAM_RATE("Bytes written a second"),
+    .description = "Fills blocks with memset().",
+    .rate = STREAM_RATE("Bytes written per second"),
     .params = params,
     .metrics = metrics,
     .own = &filling,

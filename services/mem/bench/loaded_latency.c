@@ -93,7 +93,7 @@ static bool find_kernel(const struct run *run, struct loaded *loaded)
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+    run_reason(run, "not enough memory for %u threads: use fewer", run_threads(run));
     return EXIT_RESOURCE;
 }
 
@@ -224,7 +224,7 @@ static void warn_of_starved_load(const struct run *run, const struct loaded *loa
     if (loaded->intensity > 0 && ratio < LOADED_CPU_RATIO)
         run_warning(run, "load_starved",
                     "the load threads had a CPU for %.0f %% of the time: the load was less than "
-                    "requested; free the CPUs of other work, or use one thread a CPU",
+                    "requested; free the CPUs of other work, or use one thread per CPU",
                     100 * ratio);
 }
 
@@ -247,7 +247,7 @@ static const struct param params[] = {
      .initial = "read",
      .choices = loads,
      .roles = ROLE_TAG,
-     .help = "What the other threads do meanwhile; stores go past the caches."},
+     .help = "What the other threads do in the meantime; their stores bypass the caches."},
     {.name = "intensity",
      .type = PARAM_NUMBER,
      .unit = "1",
@@ -255,27 +255,26 @@ static const struct param params[] = {
      .min = 0,
      .max = 1,
      .roles = ROLE_AXIS,
-     .help =
-         "Share of the time that each of them does it for, in bursts of some microseconds, 0.001 "
-         "at least; 0: they sleep."},
+     .help = "Share of the time in which each of the other threads works, in bursts of some "
+             "microseconds; at least 0.001, or 0: they sleep."},
     PARAM_ISA,
     PARAMS_WORKING_SET,
     {.name = NULL}};
 
-static const struct metric metrics[] = {
-    {"load_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
-     "What the other threads read and wrote meanwhile, together, counted as STREAM does."},
-    METRIC_HUGE_PAGE_RATIO,
-    {.name = NULL}};
+static const struct metric metrics[] = {{"load_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
+                                         "Bytes per second that the other threads read and wrote "
+                                         "in the meantime, all together, counted as STREAM does."},
+                                        METRIC_HUGE_PAGE_RATIO,
+                                        {.name = NULL}};
 
 const struct workload loaded_latency_workload = {
     .name = "loaded_latency",
-    .description = "Follows pointers as pointer_chase does, on the first thread, while the others "
-                   "load the memory.",
+    .description = "Follows pointers like pointer_chase on the first thread while the other "
+                   "threads load the memory.",
     .rate = {.name = "access_time_s",
              .unit = "s",
-             .description = "Time of one access that depends on the one before, on the first "
-                            "thread: median of its clean slices.",
+             .description =
+                 "Time of one dependent access on the first thread: median of its clean slices.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

@@ -14,9 +14,8 @@ static const struct param params[] = {
      .initial = "sequential",
      .choices = patterns,
      .roles = ROLE_TAG,
-     .help =
-         "Order of the blocks; random: rand() is called for each, which costs more than a small "
-         "block and takes a lock that threads wait for."},
+     .help = "Order of the blocks; random: calls rand() for each block, which costs more than a "
+             "small block and takes a lock that threads wait for."},
     {.name = "block_bytes",
      .type = PARAM_COUNT,
      .unit = "byte",
@@ -24,29 +23,28 @@ static const struct param params[] = {
      .min = 1,
      .max = 1 << 30,
      .roles = ROLE_AXIS,
-     .help = "One call of the C library's routine each."},
+     .help = "Each block is one call of the C library's routine."},
     {.name = "clock",
      .type = PARAM_CHOICE,
      .initial = "once",
      .choices = clocks,
      .named = true,
-     .help =
-         "When gettimeofday(), whose unit is a microsecond, is read; once: before and after all; "
-         "each: before and after each block, and the sum is the time."},
+     .help = "When the program reads gettimeofday(), which counts microseconds. once: before and "
+             "after all blocks; each: before and after each block, and the sum is the time."},
     {.name = "lock",
      .type = PARAM_CHOICE,
      .initial = "none",
      .choices = locks,
      .named = true,
-     .help = "each: all threads go over the same blocks, with a mutex around each and the counting "
-             "of it, so that one of them works at a time."},
+     .help = "each: all threads go over the same blocks and hold a mutex while they process and "
+             "count a block, so that only one thread works at a time."},
     PARAMS_WORKING_SET_ON("4k"),
     {.name = NULL}};
 
 static const struct metric metrics[] = {
     {"bytes_per_second_makespan", "byte/s", HIGHER_IS_BETTER,
-     "The same bytes over the time from the first start to the last stop by the harness's clock: "
-     "what the clock of the figure itself leaves out."},
+     "The same bytes divided by the time from the first thread's start to the last thread's stop "
+     "on the harness's clock, which includes the time that the figure leaves out."},
     METRIC_HUGE_PAGE_RATIO,
     {.name = NULL}};
 
@@ -60,8 +58,9 @@ static const struct naive_kind filling = {.set = true};
 #define NAIVE_RATE(what)                                                                           \
     {.name = "bytes_per_second",                                                                   \
      .unit = "byte/s",                                                                             \
-     .description = what " over the time that gettimeofday() tells: of all threads from the "      \
-                         "first start to the last stop, or the longest sum of one.",               \
+     .description =                                                                                \
+         what " divided by the time that gettimeofday() shows: from the first thread's start to "  \
+              "the last thread's stop or, with clock each, the longest sum of one thread.",        \
      .combine = COMBINE_SUM,                                                                       \
      .work = "byte"}
 
@@ -73,8 +72,8 @@ static const struct naive_kind filling = {.set = true};
 
 const struct workload naive_copy_workload = {
     .name = "naive_copy",
-    .description = "Copies each block to the same temporary place by memcpy(), which stays in a "
-                   "cache unless blocks are large; a byte that was copied counts once.",
+    .description = "Copies each block with memcpy() to the same temporary buffer, which stays in a "
+                   "cache unless blocks are large; a copied byte counts once.",
     .rate = NAIVE_RATE("Bytes copied"),
     .params = params,
     .metrics = metrics,
@@ -85,7 +84,7 @@ const struct workload naive_copy_workload = {
 
 const struct workload naive_set_workload = {
     .name = "naive_set",
-    .description = "Fills blocks by memset().",
+    .description = "Fills blocks with memset().",
     .rate = NAIVE_RATE("Bytes written"),
     .params = params,
     .metrics = metrics,

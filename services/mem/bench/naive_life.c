@@ -101,7 +101,7 @@ int naive_check(struct run *run)
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+    run_reason(run, "not enough memory for %u threads: use fewer", run_threads(run));
     return EXIT_RESOURCE;
 }
 
@@ -306,7 +306,7 @@ int naive_verify(struct thread *thread, uint64_t units)
         return EXIT_OK;
     run_reason(thread->run,
                "the memory of thread %u, CPU %d, does not hold what %s() must have left: this CPU, "
-               "its memory or this build works wrongly, trust no figure of it",
+               "its memory or this build does not work correctly; do not trust its figures",
                thread->index, thread->cpu, naive->way.set ? "memset" : "memcpy");
     return EXIT_WRONG;
 }

@@ -177,8 +177,8 @@ static int refuse_block(const struct thread *thread, const struct part *part, si
               pattern_names[pattern]);
     run_reason(thread->run,
                "CPU %d read 0x%" PRIx64 " in place of 0x%" PRIx64 " at address 0x%" PRIxPTR
-               ", %spattern %s, and wrong again in %u of %d readings: this memory or this CPU "
-               "works wrongly",
+               ", %spattern %s, and wrong again in %u of %d readings: this memory or this CPU does "
+               "not work correctly",
                thread->cpu, value, right, (uintptr_t)at, physical, pattern_names[pattern], again,
                READ_AGAIN);
     return EXIT_WRONG;
@@ -201,7 +201,7 @@ static int open_patterns(struct run *run)
     if (shared)
         shared->parts = calloc(run_threads(run), sizeof *shared->parts);
     if (!shared || !shared->parts) {
-        run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+        run_reason(run, "not enough memory for %u threads: use fewer", run_threads(run));
         return EXIT_RESOURCE;
     }
     shared->seed = run_count(run, "seed");
@@ -293,7 +293,7 @@ static const struct param params[] = {
      .min = 0,
      .max = 1e15,
      .roles = ROLE_HOW,
-     .help = "Which pattern is first, and the numbers of the random one."},
+     .help = "Selects the first pattern and the numbers of the random pattern."},
     PARAMS_WORKING_SET,
     {.name = NULL}};
 
@@ -301,13 +301,13 @@ static const struct metric metrics[] = {METRIC_HUGE_PAGE_RATIO, {.name = NULL}};
 
 const struct workload patterns_workload = {
     .name = "patterns",
-    .description = "Writes patterns to memory and reads them back a whole pass later: walking "
-                   "ones, alternate bits and lines, each word's own address, random numbers, and "
+    .description = "Writes patterns to memory and reads them back one whole pass later: walking "
+                   "ones, alternating bits and lines, each word's own address, random numbers, and "
                    "the complement of each.",
     .rate = {.name = "bytes_per_second",
              .unit = "byte/s",
-             .description = "Bytes read back, compared and written anew a second: sum over the "
-                            "threads of the median of their clean slices.",
+             .description = "Bytes per second that were read back, compared and rewritten: each "
+                            "thread's median clean slice, summed over the threads.",
              .combine = COMBINE_SUM,
              .work = "byte"},
     .params = params,

@@ -61,7 +61,7 @@ static int open_chases(struct run *run)
     uint64_t hops = (uint64_t)CHASE_UNROLLED * chains_of(run);
     struct working_set *set = calloc(1, sizeof *set);
     if (!set) {
-        run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+        run_reason(run, "not enough memory for %u threads: use fewer", run_threads(run));
         return EXIT_RESOURCE;
     }
     run_set_shared(run, set);
@@ -85,7 +85,8 @@ static int setup(struct thread *thread)
         return failure;
     thread->state = aligned_alloc(_Alignof(struct own), sizeof(struct own));
     if (!thread->state) {
-        run_reason(thread->run, "no memory for thread %u: use fewer threads", thread->index);
+        run_reason(thread->run, "not enough memory for thread %u: use fewer threads",
+                   thread->index);
         return EXIT_RESOURCE;
     }
     chase_begin(thread->state, working_set_array(set, thread->index, 0), set->array_bytes,
@@ -130,8 +131,8 @@ static const struct param params[] = {
      .max = CHAINS_MOST,
      .roles = ROLE_AXIS | ROLE_TAG,
      .noun = "chain",
-     .help = "Pointers that each thread follows side by side, at equal distances of the cycle: "
-             "loads of different chains do not wait for one another."},
+     .help = "Chains of pointers that each thread follows at the same time, at equal distances "
+             "along the cycle: loads of different chains do not wait for one another."},
     {.name = "stride_bytes",
      .type = PARAM_COUNT,
      .unit = "byte",
@@ -139,24 +140,25 @@ static const struct param params[] = {
      .min = 64,
      .max = 1 << 30,
      .roles = ROLE_AXIS | ROLE_TAG,
-     .help = "Bytes of the working set for each node, a multiple of 64; the node is on one of "
-             "their lines. With 4096 each access needs another page and few lines: what the TLB "
-             "covers."},
+     .help = "Bytes of the working set per node, a multiple of 64; the node occupies one of their "
+             "cache lines. With 4096, each access goes to another page and few lines are used: "
+             "this shows what the TLB covers."},
     PARAMS_WORKING_SET,
     {.name = NULL}};
 static const struct metric metrics[] = {METRIC_HUGE_PAGE_RATIO, {.name = NULL}};
 
 const struct workload pointer_chase_workload = {
     .name = "pointer_chase",
-    .description = "Follows pointers through nodes of 64 bytes in random order: the latency of one "
-                   "dependent load, or with several chains how far loads overlap.",
-    .rate = {.name = "access_time_s",
-             .unit = "s",
-             .description = "Time of one access that depends on the one before; of several chains, "
-                            "the time over the accesses of all of them. Median over the threads of "
-                            "the median of their clean slices.",
-             .combine = COMBINE_MEDIAN,
-             .time = true},
+    .description = "Follows pointers through 64-byte nodes in random order: the latency of one "
+                   "dependent load or, with several chains, how far loads overlap.",
+    .rate =
+        {.name = "access_time_s",
+         .unit = "s",
+         .description =
+             "Time of one dependent access; with several chains, the time divided by the accesses "
+             "of all chains. Median over the threads of each thread's median clean slice.",
+         .combine = COMBINE_MEDIAN,
+         .time = true},
     .params = params,
     .metrics = metrics,
     .setup_s = 0.5,

@@ -98,7 +98,7 @@ static int check(struct run *run)
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for the index of %u threads: use fewer, or --index lcg",
+    run_reason(run, "not enough memory for the index of %u threads: use fewer, or --index lcg",
                run_threads(run));
     return EXIT_RESOURCE;
 }
@@ -237,10 +237,11 @@ static int verify(struct thread *thread, uint64_t units)
         return failure;
     if (is_right(shared, &state->accesses))
         return EXIT_OK;
-    run_reason(thread->run,
-               "the memory of thread %u, CPU %d, does not hold what its accesses must have left: "
-               "this CPU, its memory or this build works wrongly, trust no figure of it",
-               thread->index, thread->cpu);
+    run_reason(
+        thread->run,
+        "the memory of thread %u, CPU %d, does not hold what its accesses must have left: this "
+        "CPU, its memory or this build does not work correctly; do not trust its figures",
+        thread->index, thread->cpu);
     return EXIT_WRONG;
 }
 
@@ -259,7 +260,7 @@ static const struct param params[] = {
      .initial = "read",
      .choices = operations,
      .roles = ROLE_TAG,
-     .help = "What is done to a block; update: adds one to it."},
+     .help = "What an access does to its block; update: adds one to it."},
     {.name = "block_bytes",
      .type = PARAM_COUNT,
      .unit = "byte",
@@ -267,30 +268,30 @@ static const struct param params[] = {
      .min = 1,
      .max = ACCESS_BYTES_MOST,
      .roles = ROLE_AXIS,
-     .help = "Bytes of one access: 1, 2, 4, 8, 16, 32 or 64, at multiples of them."},
+     .help = "Bytes of one access: 1, 2, 4, 8, 16, 32 or 64; each access is aligned to its size."},
     {.name = "index",
      .type = PARAM_CHOICE,
      .initial = "precomputed",
      .choices = indexes,
      .roles = ROLE_TAG,
-     .help = "Where the order comes from; precomputed: an array of block numbers; lcg: a linear "
+     .help = "Source of the access order. precomputed: an array of block numbers; lcg: a linear "
              "congruential generator in registers."},
     PARAMS_WORKING_SET,
     {.name = NULL}};
 
 static const struct metric metrics[] = {{"accesses_per_second", "operation/s", HIGHER_IS_BETTER,
-                                         "Accesses of all threads together a second."},
+                                         "Accesses per second, all threads together."},
                                         METRIC_HUGE_PAGE_RATIO,
                                         {.name = NULL}};
 
 const struct workload random_access_workload = {
     .name = "random_access",
-    .description = "Reads, writes or updates small blocks at random places, as many at once as a "
-                   "core can have under way.",
+    .description = "Reads, writes or updates small blocks at random places, with as many accesses "
+                   "in flight as the core supports.",
     .rate = {.name = "access_time_s",
              .unit = "s",
              .description = "Amortised time of one access; no access waits for another: median "
-                            "over the threads of the median of their clean slices.",
+                            "over the threads of each thread's median clean slice.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

@@ -75,7 +75,8 @@ int candidates_prepare(struct candidates *candidates, struct run *run)
         calloc((size_t)run_threads(run) * candidates->count, sizeof *candidates->rates);
     if (candidates->rates)
         return EXIT_OK;
-    run_reason(run, "no memory to compare kernels on %u threads: use fewer", run_threads(run));
+    run_reason(run, "not enough memory to compare kernels on %u threads: use fewer",
+               run_threads(run));
     return EXIT_RESOURCE;
 }
 

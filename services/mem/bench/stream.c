@@ -142,8 +142,8 @@ static int check_blocks(struct run *run)
     }
     if (takes_elements(kind_of(run)->operation) && block_bytes % ELEMENT_BYTES) {
         run_reason(run,
-                   "--block-bytes %zu: this workload works on elements of 8 bytes: take a "
-                   "multiple of 8, or the workload copy, read or write",
+                   "--block-bytes %zu: this workload works on elements of 8 bytes: use a multiple "
+                   "of 8, or the workload copy, read or write",
                    block_bytes);
         return EXIT_USAGE;
     }
@@ -157,7 +157,7 @@ static int check_order(struct run *run, const struct ground *ground, size_t arra
         return EXIT_OK;
     run_reason(run,
                "--block-bytes %zu makes %" PRIu64 " blocks of a thread's array, a random order "
-               "counts to %" PRIu64 ": take larger blocks, more threads or a smaller --size-bytes",
+               "counts to %" PRIu64 ": use larger blocks, more threads or a smaller --size-bytes",
                ground->block_bytes, blocks, most);
     return EXIT_USAGE;
 }
@@ -223,7 +223,7 @@ int stream_check(struct run *run)
 
 static int lacks_memory(struct run *run)
 {
-    run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+    run_reason(run, "not enough memory for %u threads: use fewer", run_threads(run));
     return EXIT_RESOURCE;
 }
 

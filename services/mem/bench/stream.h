@@ -41,8 +41,8 @@ void stream_teardown(struct thread *thread);
 #define STREAM_RATE(what)                                                                          \
     {.name = "bytes_per_second",                                                                   \
      .unit = "byte/s",                                                                             \
-     .description = what ": sum over the threads of the median of their clean slices. Based "      \
-                         "on a variant of the STREAM benchmark.",                                  \
+     .description = what ": each thread's median clean slice, summed over the threads. Based on "  \
+                         "a variant of the STREAM benchmark.",                                     \
      .combine = COMBINE_SUM,                                                                       \
      .work = "byte"}
 
@@ -54,7 +54,8 @@ extern const char *const stream_patterns[];
      .initial = (default_pattern),                                                                 \
      .choices = stream_patterns,                                                                   \
      .roles = ROLE_TAG,                                                                            \
-     .help = "Order of the blocks; random: one computed before, each block once a round."}
+     .help = "Order of the blocks; random: an order computed beforehand that visits each block "   \
+             "once per round."}
 #define PARAM_BLOCK_BYTES(first, text)                                                             \
     {.name = "block_bytes",                                                                        \
      .type = PARAM_COUNT,                                                                          \
@@ -67,15 +68,16 @@ extern const char *const stream_patterns[];
 
 #define METRIC_BYTES_PER_CYCLE                                                                     \
     {"bytes_per_cycle", "byte/cycle", HIGHER_IS_BETTER,                                            \
-     "The rate of one thread, the mean of all, over the core clock: that of a chain of dependent " \
-     "additions on the first thread's core, right after the timed region."}
+     "Mean rate of one thread divided by the core clock. A chain of dependent additions measures " \
+     "the clock on the first thread's core right after the timed region."}
 #define METRICS_BLOCK_TIME                                                                         \
     {"block_time_s_median", "s", LOWER_IS_BETTER,                                                  \
-     "Time of a block of at least 8192 bytes, of those that were timed one by one: median."},      \
+     "Median time of one block, over the blocks of at least 8192 bytes that were timed one by "    \
+     "one."},                                                                                      \
         {"block_time_s_p99", "s", LOWER_IS_BETTER,                                                 \
-         "… that 99 % do not exceed, with 95 % confidence."},                                      \
+         "Time that 99 % of such blocks do not exceed, with 95 % confidence."},                    \
         {"block_time_s_p999", "s", LOWER_IS_BETTER,                                                \
-         "… that 99.9 % do not exceed, with 95 % confidence."},                                    \
-        {"block_time_s_max", "s", LOWER_IS_BETTER, "… the longest."}
+         "Time that 99.9 % of such blocks do not exceed, with 95 % confidence."},                  \
+        {"block_time_s_max", "s", LOWER_IS_BETTER, "Longest time of one of these blocks."}
 
 #endif

@@ -69,8 +69,8 @@ struct walk *walks_make(unsigned threads)
 static int lacks_memory(const struct thread *thread)
 {
     run_reason(thread->run,
-               "no memory for the order and times of the blocks of thread %u: use "
-               "fewer threads or larger blocks",
+               "not enough memory for the order and times of the blocks of thread %u: use fewer "
+               "threads or larger blocks",
                thread->index);
     return EXIT_RESOURCE;
 }

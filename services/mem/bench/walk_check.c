@@ -212,9 +212,10 @@ int walk_verify(const struct thread *thread, struct walk *walk, uint64_t units)
         return failure;
     if (is_right(walk))
         return EXIT_OK;
-    run_reason(thread->run,
-               "the arrays of thread %u, CPU %d, do not hold what the kernel must have made of "
-               "them: this CPU, its memory or this build works wrongly, trust no figure of it",
-               thread->index, thread->cpu);
+    run_reason(
+        thread->run,
+        "the arrays of thread %u, CPU %d, do not hold what the kernel must have made of them: this "
+        "CPU, its memory or this build does not work correctly; do not trust its figures",
+        thread->index, thread->cpu);
     return EXIT_WRONG;
 }

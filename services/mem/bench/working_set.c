@@ -201,7 +201,7 @@ static int check_split(struct run *run)
         return EXIT_OK;
     run_reason(run,
                "--size-bytes %" PRIu64 " does not split over %" PRIu64
-               " threads in elements of %d bytes: take %" PRIu64 " or %" PRIu64,
+               " threads in elements of %d bytes: use %" PRIu64 " or %" PRIu64,
                size, threads, ELEMENT_BYTES, size / each * each, (size / each + 1) * each);
     return EXIT_USAGE;
 }
@@ -216,8 +216,9 @@ static int requested_size(struct run *run, const struct demand *demand, const st
         return check_split(run);
     }
     if (share && !isfinite(budget->bytes)) {
-        run_reason(run, "--size-share: this kernel does not tell how much memory there is: use "
-                        "--size-bytes");
+        run_reason(
+            run,
+            "--size-share: this kernel does not report how much memory there is: use --size-bytes");
         return EXIT_RESOURCE;
     }
     *size = share ? run_number(run, "size_share") * budget->bytes

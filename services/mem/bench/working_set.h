@@ -37,9 +37,9 @@ extern const char *const page_modes[], *const size_words[], *const node_words[];
      .choices = page_modes,                                                                        \
      .roles = ROLE_TAG,                                                                            \
      .title = "page mode",                                                                         \
-     .help = "Pages of the arrays; huge: transparent ones of 2 MiB are requested, and "            \
-             "huge_page_ratio says how many there are; hugetlb: of the pool that the "             \
-             "administrator has reserved."},                                                       \
+     .help = "Page size of the arrays. huge: requests transparent huge pages of 2 MiB "            \
+             "(huge_page_ratio reports the share obtained); hugetlb: uses pages from the pool "    \
+             "that the administrator reserved."},                                                  \
         {.name = "size_bytes",                                                                     \
          .type = PARAM_COUNT,                                                                      \
          .unit = "byte",                                                                           \
@@ -49,15 +49,16 @@ extern const char *const page_modes[], *const size_words[], *const node_words[];
          .choices = size_words,                                                                    \
          .roles = ROLE_AXIS,                                                                       \
          .title = "working set",                                                                   \
-         .help = "Working set: all arrays of all threads together; auto: 4 times the last-level "  \
-                 "caches in use, at least 320 MB a thread, at most 60 % of the memory there is."}, \
+         .help =                                                                                   \
+             "Working set: total size of all arrays of all threads; auto: 4 times the last-level " \
+             "caches in use, at least 320 MB per thread, at most 60 % of the available memory."},  \
         {.name = "size_share",                                                                     \
          .type = PARAM_NUMBER,                                                                     \
          .unit = "1",                                                                              \
          .min = 1e-6,                                                                              \
          .max = 0.9,                                                                               \
          .excludes = "size_bytes",                                                                 \
-         .help = "Working set as a share of the memory that may be taken."},                       \
+         .help = "Working set as a share of the memory that this process may use."},               \
         {.name = "memory_node",                                                                    \
          .type = PARAM_COUNT,                                                                      \
          .initial = "local",                                                                       \
@@ -67,8 +68,7 @@ extern const char *const page_modes[], *const size_words[], *const node_words[];
          .help = "NUMA node of the arrays; local: each thread's own node, by first touch."}
 
 #define METRIC_HUGE_PAGE_RATIO                                                                     \
-    {"huge_page_ratio", "1", HIGHER_IS_BETTER,                                                     \
-     "Share of the working set that the kernel put into huge pages."}
+    {"huge_page_ratio", "1", HIGHER_IS_BETTER, "Share of the working set that lies in huge pages."}
 
 /* For unsupported(): why there are no such pages. */
 const char *working_set_unsupported(const struct run *run);

@@ -93,7 +93,7 @@ def test_unlike_channels_are_added_up() -> None:
     ("memory", "part"),
     [
         (None, "before hostbench looked"),
-        (Memory(channels_reason="a hypervisor lies below; tell"), "a hypervisor lies below"),
+        (Memory(channels_reason="this is a virtual machine; tell"), "this is a virtual machine"),
         (Memory(), "before hostbench looked"),
     ],
 )

@@ -220,7 +220,7 @@ def test_a_call_that_is_left_out_exits_5(
     without(calls, PROGRAM, tmp_path / NAME)
     arguments = [*way_of(*way), f"--size-bytes={MIB}", "--threads=2", *BRIEF]
     assert call(name, *arguments).returncode == OK
-    refused(call(name, *arguments, program=tmp_path / NAME), WRONG, "trust no figure")
+    refused(call(name, *arguments, program=tmp_path / NAME), WRONG, "do not trust")
 
 
 # ---- bad input -----------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_missing_instruction_exits_5(operation: str, isa: str, store: str, tmp_p
             without(out, PROGRAM, broken)
             result = call(*arguments, program=broken)
             assert result.returncode == WRONG, f"the {what} is not missed: {result.stdout}"
-            refused(result, WRONG, "trust no figure")
+            refused(result, WRONG, "do not trust")
             tried += 1
     assert tried >= 2
 
@@ -94,7 +94,7 @@ def test_a_missing_access_exits_5(index: str, order: str, operation: str, tmp_pa
         arguments = [f"--index={index}", f"--operation={operation}", f"--size-bytes={2 * MIB}"]
         arguments += BRIEF[1:]
         assert call("random_access", *arguments).returncode == OK
-        refused(call("random_access", *arguments, program=broken), WRONG, "trust no figure")
+        refused(call("random_access", *arguments, program=broken), WRONG, "do not trust")
 
 
 @x86_only
@@ -106,7 +106,7 @@ def test_a_missing_access_of_the_first_round_exits_5(index: str, tmp_path: Path)
     arguments = [f"--index={index}", "--operation=write", f"--size-bytes={16 * MIB}"]
     brief = ["--threads=1", "--work=1000", "--warmup-s=0"]
     result = call("random_access", *arguments, *brief, program=tmp_path / "mem-bench")
-    refused(result, WRONG, "trust no figure")
+    refused(result, WRONG, "do not trust")
 
 
 @x86_only
@@ -117,7 +117,7 @@ def test_a_missing_step_of_the_chase_exits_5(chains: int, which: int, tmp_path: 
     without([steps[which]], PROGRAM, tmp_path / "mem-bench")
     arguments = ["pointer_chase", f"--chains={chains}", *BRIEF]
     result = call(*arguments, program=tmp_path / "mem-bench")
-    refused(result, WRONG, "trust no figure")
+    refused(result, WRONG, "do not trust")
 
 
 # Each step does half of what it is asked for.
@@ -165,7 +165,7 @@ def test_a_shortened_batch_exits_5(
     healthy = call(workload, *brief)
     assert healthy.returncode == OK, healthy.stderr
     result = call(workload, *brief, program=shortened)
-    refused(result, WRONG, "units of work", "trust no figure")
+    refused(result, WRONG, "units of work", "do not trust")
 
 
 @x86_only
@@ -229,7 +229,7 @@ def test_a_wrong_bit_of_the_c_library_exits_5(
     healthy = call(workload, argument, *BRIEF, env={**shim, "SHIM": "none"})
     assert healthy.returncode == OK, healthy.stderr
     spoilt = call(workload, argument, *BRIEF, env={**shim, "SHIM": function})
-    refused(spoilt, WRONG, "trust no figure")
+    refused(spoilt, WRONG, "do not trust")
 
 
 def test_the_wrong_library_does_no_harm_to_our_own_kernels(shim: dict[str, str]) -> None:

@@ -13,17 +13,15 @@ bool agreement_within(const struct test *test, const struct caps *caps, char *wh
     double rate = test->rate * test_own_sockets(test);
     bool stream = test->kind == KIND_STREAM;
     if (sockets > caps->streams)
-        snprintf(why, size,
-                 "the test needs %u sockets, the session allows %u: ask for fewer streams", sockets,
-                 caps->streams);
+        snprintf(why, size, "the test needs %u sockets, the session allows %u: use fewer streams",
+                 sockets, caps->streams);
     else if (test->ramp_s + test->duration_s > caps->duration_s)
         snprintf(why, size,
                  "the test takes %g s with its warm-up, the session allows %g s: set a shorter "
                  "duration_s",
                  test->ramp_s + test->duration_s, caps->duration_s);
     else if (caps->bytes > 0 && test->work_bytes > caps->bytes)
-        snprintf(why, size,
-                 "the test moves %.15g bytes, the session allows %.15g: ask for less work",
+        snprintf(why, size, "the test moves %.15g bytes, the session allows %.15g: use less work",
                  (double)test->work_bytes, (double)caps->bytes);
     else if (caps->rate > 0 && stream && test->rate == 0)
         snprintf(why, size,
@@ -76,7 +74,7 @@ bool agreement_place(struct test *test, char *why, size_t size)
     if (test->far_cpus.count == 0 && place_freely(test))
         return true;
     if (!placement_affinity(&allowed)) {
-        snprintf(why, size, "the far end cannot tell which CPUs it may use");
+        snprintf(why, size, "the far end cannot find out which CPUs it may use");
         return false;
     }
     bool good = place_given(test, &allowed, why, size);

@@ -143,7 +143,7 @@ static bool enough_descriptors(struct far_end *far)
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= needed)
         return true;
     finish(far, "refused", REFUSAL_RESOURCE,
-           "the far end may have %llu files open and needs %u for %u sockets: take fewer streams, "
+           "the far end may have %llu files open and needs %u for %u sockets: use fewer streams, "
            "or raise its limit (ulimit -Hn, LimitNOFILE of the service)",
            (unsigned long long)limit.rlim_cur, needed, test_sockets(&far->test));
     return false;
@@ -615,7 +615,7 @@ static void cannot_listen(struct far_end *far, int error)
         finish(far, "failed", 0, "port %u of %s is taken: choose another, or 0 for a free one",
                endpoint_port(&far->grant.address), address);
     else if (error == -EADDRNOTAVAIL)
-        finish(far, "failed", 0, "%s is no address of this host: bind to one it has", address);
+        finish(far, "failed", 0, "%s is not an address of this host: bind to one it has", address);
     else
         finish(far, "failed", 0, "cannot listen on %s: %s", address, strerror(-error));
 }

@@ -12,10 +12,11 @@ static const double MOST_OF = 0.95;      /* of the requested rate */
 static const double MUCH_DROPPED = 0.01; /* of the datagrams, by a socket that was full */
 static const double MUCH_COPIED = 0.5;   /* of the calls that were to send without a copy */
 
-static const char NO_WAY[] = "the test has no stream in this direction";
+static const char NO_WAY[] = "no stream of this test runs in this direction";
 static const char NO_UNIT[] = "nothing arrived";
-static const char NOT_REPORTED[] = "the kernel does not tell it of this socket";
-static const char NO_HEADER[] = "blocks shorter than the 16 bytes of a header: totals only";
+static const char NOT_REPORTED[] = "the kernel does not report it for this socket";
+static const char NO_HEADER[] =
+    "blocks are shorter than the 16-byte header, so only totals are known";
 static const char NO_LOAD[] = "load_streams is 0";
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -23,68 +24,78 @@ static const char NO_LOAD[] = "load_streams is 0";
 /* clang-format off */
 #define OF_ALL                                                                                     \
     {"turned_away", "1", LOWER_IS_BETTER,                                                          \
-     "Connections and datagrams of strangers that the far end turned away."},                      \
+     "Connections and datagrams from other senders that the far end rejected."},                   \
     {"path_mtu_bytes", "byte", HIGHER_IS_BETTER,                                                   \
-     "The largest packet on the path, as the sending sockets know it; the smallest of them."},     \
+     "Largest packet that the path allows (path MTU), as the sending sockets report it; the "      \
+     "smallest of them."},                                                                         \
     {"send_buffer_in_force_bytes", "byte", HIGHER_IS_BETTER,                                       \
-     "What the kernel really gave to a sending socket, its own overhead included: twice what was " \
-     "requested; the smallest of them. TCP's grows by itself unless it was set."},                 \
-    {"receive_buffer_in_force_bytes", "byte", HIGHER_IS_BETTER, "The same of receiving sockets."}
+     "Buffer size that the kernel set for a sending socket, its own overhead included (twice the " \
+     "requested size); the smallest of them. TCP's buffer grows by itself unless it was set."},    \
+    {"receive_buffer_in_force_bytes", "byte", HIGHER_IS_BETTER,                                    \
+     "The same for the receiving sockets."}
 
 #define OF_STREAMS                                                                                 \
     OF_ALL,                                                                                        \
     {"offered_bytes_per_second", "byte/s", HIGHER_IS_BETTER,                                       \
-     "Payload that the senders gave to the kernel, by their own clocks."},                         \
-    {"sender_bytes", "byte", HIGHER_IS_BETTER, "Payload sent in the timed region."},               \
-    {"receiver_bytes", "byte", HIGHER_IS_BETTER, "Payload that arrived of it."},                   \
+     "Payload per second that the senders passed to the kernel, on their own clocks."},            \
+    {"sender_bytes", "byte", HIGHER_IS_BETTER,                                                     \
+     "Payload that the senders sent in the timed region."},                                        \
+    {"receiver_bytes", "byte", HIGHER_IS_BETTER,                                                   \
+     "Part of sender_bytes that arrived at the receivers."},                                       \
     {"send_bytes_per_second", "byte/s", HIGHER_IS_BETTER,                                          \
-     "The figure of the streams on which the near end sends."},                                    \
+     "bytes_per_second of the streams on which the near end sends."},                              \
     {"receive_bytes_per_second", "byte/s", HIGHER_IS_BETTER,                                       \
-     "The figure of the streams on which the near end receives."},                                 \
+     "bytes_per_second of the streams on which the near end receives."},                           \
     {"cpu_seconds_per_gigabyte", "s", LOWER_IS_BETTER,                                             \
-     "CPU time, user and system, of the near end's threads for 10^9 bytes that arrived."},         \
-    {"far_cpu_seconds_per_gigabyte", "s", LOWER_IS_BETTER, "The same of the far end's threads."}
+     "CPU time (user and system) of the near end's threads per 10^9 bytes received."},             \
+    {"far_cpu_seconds_per_gigabyte", "s", LOWER_IS_BETTER, "The same for the far end's threads."}
 
 #define OF_TCP                                                                                     \
-    {"retransmits", "1", LOWER_IS_BETTER, "TCP segments sent again in the timed region."},         \
+    {"retransmits", "1", LOWER_IS_BETTER, "TCP segments retransmitted in the timed region."},      \
     {"tcp_rtt_s", "s", LOWER_IS_BETTER,                                                            \
-     "Smoothed round-trip time that TCP knows at the end (TCP_INFO), queues included; mean of "    \
-     "the sending sockets."},                                                                      \
-    {"mss_bytes", "byte", HIGHER_IS_BETTER, "Payload of a full TCP segment; the smallest."}
+     "Smoothed round-trip time that TCP reports at the end (TCP_INFO), time in queues included; "  \
+     "mean of the sending sockets."},                                                              \
+    {"mss_bytes", "byte", HIGHER_IS_BETTER,                                                        \
+     "Payload of a full TCP segment; the smallest of the sending sockets."}
 /* clang-format on */
 
 const struct metric tcp_stream_metrics[] = {
     OF_STREAMS,
     OF_TCP,
     {"congestion_window_bytes", "byte", HIGHER_IS_BETTER,
-     "Congestion windows of the senders at the end, together."},
+     "Congestion windows of all sending sockets at the end, added up."},
     {"zerocopy_copied_ratio", "1", LOWER_IS_BETTER,
-     "Share of the calls of send_path zerocopy that the kernel copied anyway."},
+     "Share of the send_path zerocopy calls whose data the kernel copied anyway."},
     {.name = NULL},
 };
 
 const struct metric udp_stream_metrics[] = {
     OF_STREAMS,
     {"sent_datagrams", "1", HIGHER_IS_BETTER, "Datagrams sent in the timed region."},
-    {"received_datagrams", "1", HIGHER_IS_BETTER, "Those of them that arrived, each counted once."},
-    {"lost_datagrams", "1", LOWER_IS_BETTER, "Those that did not."},
-    {"lost_ratio", "1", LOWER_IS_BETTER, "Share of the datagrams sent that were lost."},
-    {"send_lost_ratio", "1", LOWER_IS_BETTER, "The same where the near end sends."},
-    {"receive_lost_ratio", "1", LOWER_IS_BETTER, "The same where the near end receives."},
-    {"duplicated_datagrams", "1", LOWER_IS_BETTER, "Datagrams that arrived again."},
+    {"received_datagrams", "1", HIGHER_IS_BETTER,
+     "Datagrams sent in the timed region that arrived, each counted once."},
+    {"lost_datagrams", "1", LOWER_IS_BETTER,
+     "Datagrams sent in the timed region that did not arrive."},
+    {"lost_ratio", "1", LOWER_IS_BETTER, "Share of the sent datagrams that did not arrive."},
+    {"send_lost_ratio", "1", LOWER_IS_BETTER,
+     "lost_ratio of the datagrams that the near end sends."},
+    {"receive_lost_ratio", "1", LOWER_IS_BETTER,
+     "lost_ratio of the datagrams that the near end receives."},
+    {"duplicated_datagrams", "1", LOWER_IS_BETTER,
+     "Repeated arrivals of datagrams that had already arrived."},
     {"reordered_datagrams", "1", LOWER_IS_BETTER,
-     "Datagrams that arrived behind one that was sent later."},
+     "Datagrams that arrived after one that was sent later."},
     {"receiver_dropped_datagrams", "1", LOWER_IS_BETTER,
-     "Of the lost ones, those that the receiving sockets had no room for (SO_MEMINFO); with GRO "
-     "the kernel counts several that it had joined as one."},
+     "Lost datagrams that the kernel dropped because the receiving socket had no room "
+     "(SO_MEMINFO). With GRO it counts several joined datagrams as one."},
     {"refused_datagrams", "1", LOWER_IS_BETTER,
-     "Sends that reported an earlier datagram for which nothing listened (ECONNREFUSED); of many "
-     "in a call (udp_path mmsg) at least so many."},
+     "Sends that failed because nothing listened for an earlier datagram (ECONNREFUSED). With "
+     "several datagrams per call (udp_path mmsg) this is a lower bound."},
     {"gso_segments", "1", HIGHER_IS_BETTER,
-     "The most datagrams that a sender gave to the kernel in one piece; 0: no segmentation "
-     "offload."},
+     "Largest number of datagrams that a sender passed to the kernel in one piece; 0: no "
+     "segmentation offload."},
     {"gro_active", "1", HIGHER_IS_BETTER,
-     "1 where the kernel joined datagrams for every receiver, 0 where not."},
+     "1 if the kernel joined datagrams (GRO) for every receiver, otherwise 0."},
     {.name = NULL},
 };
 
@@ -92,15 +103,15 @@ const struct metric udp_stream_metrics[] = {
 #define OF_ROUND_TRIPS                                                                             \
     OF_ALL,                                                                                        \
     {"lost_operations", "1", LOWER_IS_BETTER,                                                      \
-     "Round trips that were begun and not answered within a second; in no latency."},              \
+     "Round trips that got no answer within one second; the latency metrics leave them out."},     \
     {"far_cpu_seconds_per_million_operations", "s", LOWER_IS_BETTER,                               \
-     "CPU time, user and system, of the far end's answering threads for a million operations."},   \
+     "CPU time (user and system) of the far end's answering threads per million operations."},     \
     {"load_bytes_per_second", "byte/s", HIGHER_IS_BETTER,                                          \
-     "Payload of the load streams that arrived, by its receivers' clocks."},                       \
+     "Payload of the load streams received per second, on the receivers' clocks."},                \
     {"load_send_bytes_per_second", "byte/s", HIGHER_IS_BETTER,                                     \
-     "Of that, what the near end sent."},                                                          \
+     "Part of load_bytes_per_second that the near end sent."},                                     \
     {"load_receive_bytes_per_second", "byte/s", HIGHER_IS_BETTER,                                  \
-     "Of that, what the near end received."}
+     "Part of load_bytes_per_second that the near end received."}
 /* clang-format on */
 
 const struct metric tcp_rr_metrics[] = {OF_ROUND_TRIPS, OF_TCP, {.name = NULL}};
@@ -110,16 +121,17 @@ const struct metric tcp_crr_metrics[] = {OF_ROUND_TRIPS, {.name = NULL}};
 const struct metric naive_stream_metrics[] = {
     OF_ALL,
     {"sender_bytes", "byte", HIGHER_IS_BETTER,
-     "Payload that the near end gave to the kernel in the timed region."},
+     "Payload that the near end passed to the kernel in the timed region."},
     {"receiver_bytes", "byte", HIGHER_IS_BETTER,
-     "Payload that arrived of it: at the far end, of mode echo back at the near end."},
+     "Part of sender_bytes that arrived at the far end; with mode echo, that came back to the near "
+     "end."},
     {"arrived_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
-     "Of mode send what arrived, by the receiver's clock, from behind its first byte to its last: "
-     "what the figure should have been."},
+     "With mode send: payload received per second, on the receiver's clock from the first arrival "
+     "to the last: what the figure should have been."},
     {"lost_datagrams", "1", LOWER_IS_BETTER,
-     "Datagrams that did not arrive; of mode echo the blocks that were not answered within a "
+     "Datagrams that did not arrive; with mode echo, blocks that were not answered within one "
      "second."},
-    {"lost_ratio", "1", LOWER_IS_BETTER, "Their share of those that were sent."},
+    {"lost_ratio", "1", LOWER_IS_BETTER, "Their share of the datagrams sent."},
     {.name = NULL},
 };
 
@@ -278,7 +290,7 @@ static void warn_of_udp(struct net_job *job, const struct sums *all)
         run_warning(job->run, "more_received",
                     "%" PRIu64 " datagrams more were received than sent (%" PRIu64
                     " sent): something on the path repeats them, or they are late ones of the "
-                    "warm-up; take --block-bytes %d or more, which are distinguished",
+                    "warm-up; use --block-bytes %d or more, which are distinguished",
                     all->surplus, all->sent.datagrams, STREAM_HEADER_BYTES);
     if (mtu > 0 && job->test.block_bytes + endpoint_udp_header_bytes(&job->far) > mtu)
         run_warning(job->run, "fragmented",
@@ -286,11 +298,11 @@ static void warn_of_udp(struct net_job *job, const struct sums *all)
                     " bytes: a datagram goes in pieces, and is lost with any of them",
                     job->test.block_bytes, mtu);
     if (dropped > MUCH_DROPPED * (double)all->sent.datagrams)
-        run_warning(job->run, "receiver_overloaded",
-                    "the receiving sockets were full and dropped %.0f times: the receiver is too "
-                    "slow for this rate, not the path; take a --rate, or a larger "
-                    "--receive-buffer-bytes for bursts",
-                    dropped);
+        run_warning(
+            job->run, "receiver_overloaded",
+            "the receiving sockets were full and dropped %.0f times: the receiver is too slow for "
+            "this rate, not the path; use a --rate, or a larger --receive-buffer-bytes for bursts",
+            dropped);
 }
 
 static void warn_of_rate(struct net_job *job, double offered)
@@ -318,10 +330,11 @@ void figures_warn_of_strangers(struct net_job *job)
 {
     uint64_t strangers = session_report(job->session)->strangers;
     if (strangers > 0)
-        run_warning(job->run, "strangers",
-                    "the far end turned away %" PRIu64 " connections or datagrams of strangers: "
-                    "somebody else sends to its ports",
-                    strangers);
+        run_warning(
+            job->run, "strangers",
+            "the far end rejected %" PRIu64
+            " connections or datagrams of other senders: another program sends to its ports",
+            strangers);
 }
 
 static void warn(struct net_job *job, const struct sums *all, double offered)
@@ -340,8 +353,8 @@ static void warn(struct net_job *job, const struct sums *all, double offered)
     if ((double)sent->zerocopy_copied > MUCH_COPIED * (double)sent->zerocopy_sent)
         run_warning(job->run, "zerocopy_copied",
                     "the kernel copied %" PRIu64 " of %" PRIu64
-                    " sends of send_path zerocopy all the same, as it does on a loopback: the "
-                    "figure is not one of sending without copies",
+                    " sends of send_path zerocopy anyway, as it does on a loopback: the figure is "
+                    "not one of sending without copies",
                     sent->zerocopy_copied, sent->zerocopy_sent);
     figures_warn_of_strangers(job);
 }

@@ -38,8 +38,8 @@ void near_control_lost(struct near_control *control, int exit_code, const char *
 static void silent(struct near_control *control)
 {
     near_control_lost(control, EXIT_FAILED,
-                      "the far end at %s has been silent for %g s: look whether its host and the "
-                      "way to it are up",
+                      "the far end at %s has been silent for %g s: check whether its host and the "
+                      "network path to it are up",
                       control->far_text, HEARTBEAT_LOST_S);
 }
 
@@ -121,10 +121,10 @@ static bool answer(struct near_control *control, unsigned wanted, struct reader 
     if (next > 0 && type == MESSAGE_REFUSED)
         refused(control, body);
     else if (next < 0 || type != wanted)
-        near_control_lost(control, EXIT_FAILED,
-                          "port %u of %s is no far end of hostbench: give the address and port of "
-                          "a session",
-                          endpoint_port(&control->far), control->far_text);
+        near_control_lost(
+            control, EXIT_FAILED,
+            "port %u of %s is not a far end of hostbench: give the address and port of a session",
+            endpoint_port(&control->far), control->far_text);
     return !atomic_load(&control->lost);
 }
 

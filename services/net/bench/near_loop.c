@@ -226,8 +226,9 @@ int near_prepare(struct thread *thread)
 static int wrong(struct near_thread *own, uint64_t sent, uint64_t received, const char *what)
 {
     run_reason(own->job->run,
-               "stream %u: %" PRIu64 " %s sent and %" PRIu64 " received: this host, the far one or "
-               "something between them works wrongly, trust no figure of it",
+               "stream %u: %" PRIu64 " %s sent and %" PRIu64
+               " received: this host, the far one or something between them does not work "
+               "correctly; do not trust its figures",
                own->place.index, sent, what, received);
     return EXIT_WRONG;
 }

@@ -119,7 +119,7 @@ int near_sockets_open(struct near_sockets *sockets, const struct test *test,
     *sockets = (struct near_sockets){.test = test, .far = *far, .openings = openings};
     sockets->sockets = calloc(count, sizeof *sockets->sockets);
     if (!sockets->sockets) {
-        snprintf(why, size, "no memory for %u sockets", count);
+        snprintf(why, size, "not enough memory for %u sockets", count);
         return -ENOMEM;
     }
     sockets->count = count;

@@ -167,7 +167,7 @@ static int check_target(struct run *run)
         return EXIT_USAGE;
     }
     if (chosen(run, "target", "loopback") && session) {
-        run_reason(run, "target loopback and a session of another host are both given: take target "
+        run_reason(run, "target loopback and a session of another host are both given: use target "
                         "far_host, or leave the session out");
         return EXIT_USAGE;
     }
@@ -217,8 +217,8 @@ static int check_block(struct run *run)
     if (is_tcp(run) || block <= UDP_BLOCK_MOST)
         return EXIT_OK;
     run_reason(run,
-               "block_bytes %" PRIu64 " of protocol udp: a datagram takes %d at most; take smaller "
-               "blocks, or protocol tcp",
+               "block_bytes %" PRIu64
+               " of protocol udp: a datagram takes %d at most; use smaller blocks, or protocol tcp",
                block, UDP_BLOCK_MOST);
     return EXIT_USAGE;
 }
@@ -280,8 +280,7 @@ static int find_route(struct net_job *job)
         return EXIT_OK;
     endpoint_format(&job->far, text);
     run_reason(job->run,
-               "there is no way to the far end at %s (%s): check address, interface and "
-               "routes",
+               "there is no route to the far end at %s (%s): check address, interface and routes",
                text, strerror(-error));
     return EXIT_FAILED;
 }
@@ -296,7 +295,7 @@ static int check_gso(struct net_job *job)
     run_reason(job->run,
                "block_bytes %" PRIu32 " of udp_path gso: the MTU of %" PRIu32
                " on this path allows "
-               "%" PRIu32 " at most; take udp_path mmsg, or smaller blocks",
+               "%" PRIu32 " at most; use udp_path mmsg, or smaller blocks",
                job->test.block_bytes, mtu, mtu - header);
     return EXIT_USAGE;
 }
@@ -451,7 +450,7 @@ int net_job_open(struct run *run)
 {
     struct net_job *job = job_of(run);
     if (!job) {
-        run_reason(run, "no memory for %u streams: use fewer", run_threads(run));
+        run_reason(run, "not enough memory for %u streams: use fewer", run_threads(run));
         return EXIT_RESOURCE;
     }
     read_where(job);

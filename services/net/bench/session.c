@@ -101,7 +101,7 @@ static int too_late(struct session *session, const char *what)
     if (unanswered > 0)
         near_control_lost(&session->control, EXIT_FAILED,
                           "the far end at %s has not answered on %u of %u UDP sockets within %g s: "
-                          "look whether a firewall lets UDP through, both ways",
+                          "check whether a firewall lets UDP through, both ways",
                           session->control.far_text, unanswered, session->sockets.count, OPEN_S);
     else
         near_control_lost(&session->control, EXIT_FAILED, "the far end at %s did not %s in time",
@@ -170,7 +170,7 @@ static int open_streams(struct session *session)
     session->load = test_of_load(session->test);
     session->streams = calloc(session->sockets.count, sizeof *session->streams);
     if (!session->streams) {
-        run_reason(session->run, "no memory for %u streams", session->sockets.count);
+        run_reason(session->run, "not enough memory for %u streams", session->sockets.count);
         return EXIT_RESOURCE;
     }
     for (; session->opened < session->sockets.count; session->opened++) {
@@ -191,7 +191,7 @@ int session_open(struct run *run, const struct test *test, const struct session_
     struct session *session = calloc(1, sizeof *session);
     *opened = NULL;
     if (!session) {
-        run_reason(run, "no memory for a session");
+        run_reason(run, "not enough memory for a session");
         return EXIT_RESOURCE;
     }
     *session =

@@ -17,7 +17,7 @@ static const double STALL_LOOK_S = 0.25;
 
 #define STALL_REMEDY                                                                               \
     "nothing moves, and small packets pass: does the path drop what its MTU does not let "         \
-    "through? look at the MTU on the way, or take smaller block_bytes"
+    "through? check the MTU on the path, or use smaller block_bytes"
 
 struct stall {
     double waited_s, looked_s; /* looked_s 0: not yet */

@@ -47,17 +47,17 @@ static const char *usual_remedy(int error)
     switch (error) {
     case ECONNRESET:
     case EPIPE:
-        return "the other end is gone: look at its host and its log";
+        return "the other end is gone: check its host and its log";
     case ETIMEDOUT:
     case EHOSTUNREACH:
     case ENETUNREACH:
     case EHOSTDOWN:
-        return "the way to the other end is broken: look at links and routes";
+        return "the path to the other end is broken: check links and routes";
     case EPERM:
         return "a firewall of this host forbids it";
     case ENOMEM:
     case ENOBUFS:
-        return "the kernel has no memory for it: take fewer --streams";
+        return "the kernel does not have enough memory for it: use fewer --streams";
     default:
         return NULL;
     }

@@ -67,7 +67,7 @@ static int open_path(struct stream *stream, struct tcp_own *own)
     if (stream->test->send_path == SEND_ZEROCOPY &&
         setsockopt(stream->fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) != 0)
         return role_failed(stream, "switching zerocopy on", errno,
-                           "take another --send-path: this kernel cannot");
+                           "use another --send-path: this kernel cannot");
     return 0;
 }
 

@@ -186,7 +186,7 @@ static int set_segment(struct stream *stream, uint32_t bytes)
     if (own->segments == 0 ||
         setsockopt(stream->fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size) == 0)
         return 0;
-    return role_failed(stream, "switching GSO on", errno, "take --udp-path mmsg");
+    return role_failed(stream, "switching GSO on", errno, "use --udp-path mmsg");
 }
 
 static int too_long(struct stream *stream, int error)
@@ -195,10 +195,10 @@ static int too_long(struct stream *stream, int error)
     struct endpoint peer;
     uint32_t mtu = endpoint_path_mtu(stream->fd);
     if (own->segments == 0 || !endpoint_of_peer(stream->fd, &peer))
-        return role_failed(stream, "sending", error, "take a smaller --block-bytes");
+        return role_failed(stream, "sending", error, "use a smaller --block-bytes");
     snprintf(stream->what, sizeof stream->what,
-             "stream %u: GSO: datagrams of %u bytes do not fit the path's MTU of %u: "
-             "take --block-bytes %u at most, or --udp-path mmsg",
+             "stream %u: GSO: datagrams of %u bytes do not fit the path's MTU of %u: use "
+             "--block-bytes %u at most, or --udp-path mmsg",
              stream->index, stream->test->block_bytes, mtu, mtu - endpoint_udp_header_bytes(&peer));
     return -error;
 }

@@ -29,8 +29,8 @@ static const char *const waits[] = {"block", "spin", NULL};
      .max = STREAMS_MOST,                                                                          \
      .roles = ROLE_AXIS,                                                                           \
      .noun = "stream",                                                                             \
-     .help = "Connected sockets, each with a thread of its own at either end; of direction both "  \
-             "so many in each direction."},                                                        \
+     .help = "Number of connected sockets, each with its own thread at both ends; with direction " \
+             "both, this many in each direction."},                                                \
     {.name = "block_bytes",                                                                        \
      .type = PARAM_COUNT,                                                                          \
      .unit = "byte",                                                                               \
@@ -38,16 +38,16 @@ static const char *const waits[] = {"block", "spin", NULL};
      .min = 1,                                                                                     \
      .max = block_most,                                                                            \
      .roles = ROLE_AXIS,                                                                           \
-     .help = "Payload of one call, of UDP of one datagram, of round trips of request and answer "  \
-             "each."},                                                                             \
+     .help = "Payload of one call; with UDP, of one datagram; in round trips, of the request and " \
+             "of the answer."},                                                                    \
     {.name = "target",                                                                             \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "auto",                                                                            \
      .choices = targets,                                                                           \
      .roles = ROLE_TAG,                                                                            \
      .resolved = "auto",                                                                           \
-     .help = "Where the far end is: a second process on this host, or another host; auto: the "    \
-             "other host where the job has one."},                                                 \
+     .help = "Where the far end runs. loopback: in a second process on this host; far_host: on "   \
+             "another host; auto: on the other host if the job has one."},                         \
     {.name = "ip_version",                                                                         \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "auto",                                                                            \
@@ -55,30 +55,30 @@ static const char *const waits[] = {"block", "spin", NULL};
      .roles = ROLE_TAG,                                                                            \
      .title = "IP version",                                                                        \
      .resolved = "auto",                                                                           \
-     .help = "auto: that of the far host's address, 4 on the loopback."},                          \
+     .help = "auto: the version of the far host's address; 4 on the loopback."},                   \
     {.name = "send_buffer_bytes",                                                                  \
      .type = PARAM_COUNT,                                                                          \
      .unit = "byte",                                                                               \
      .initial = buffer,                                                                            \
      .max = 1 << 30,                                                                               \
-     .help = "Socket buffer to ask for; not set or 0: the kernel's own."},                         \
+     .help = "Socket buffer size to request; not set or 0: the kernel's default."},                \
     {.name = "receive_buffer_bytes",                                                               \
      .type = PARAM_COUNT,                                                                          \
      .unit = "byte",                                                                               \
      .initial = buffer,                                                                            \
      .max = 1 << 30,                                                                               \
-     .help = "Socket buffer to ask for; not set or 0: the kernel's own."},                         \
+     .help = "Socket buffer size to request; not set or 0: the kernel's default."},                \
     {.name = "far_cpus",                                                                           \
      .type = PARAM_CPU_LIST,                                                                       \
-     .max = CPULIST_MAX - 1,                                                                        \
-     .help = "CPUs of the far end's threads, in turn. Default: on this host those that the near "  \
-             "end leaves, where there are any; otherwise all."},                                   \
+     .max = CPULIST_MAX - 1,                                                                       \
+     .help = "CPUs to pin the far end's threads to, round-robin. Default: on this host, the CPUs " \
+             "that the near end does not use, if there are any; otherwise all."},                  \
     {.name = "session_fd",                                                                         \
      .type = PARAM_COUNT,                                                                          \
      .scope = SCOPE_HOST,                                                                          \
      .min = 3,                                                                                     \
      .max = 1048576,                                                                               \
-     .help = "File descriptor of a file with the session that another host has opened: its "       \
+     .help = "File descriptor of a file that describes the session opened on another host: its "   \
              "address=, port= and token=."}
 
 #define PARAM_CONGESTION                                                                           \
@@ -89,7 +89,7 @@ static const char *const waits[] = {"block", "spin", NULL};
      .roles = ROLE_TAG,                                                                            \
      .title = "congestion control",                                                                \
      .resolved = "system",                                                                         \
-     .help = "Congestion control of TCP; system: the host's default."}
+     .help = "TCP congestion control algorithm; system: the host's default."}
 
 #define PARAM_TOTAL                                                                                \
     {.name = "total_bytes",                                                                        \
@@ -98,8 +98,8 @@ static const char *const waits[] = {"block", "spin", NULL};
      .min = 1,                                                                                     \
      .max = 1e18,                                                                                  \
      .ends_trial = true,                                                                           \
-     .help = "Total to send, split over all streams; with duration_s the trial ends at whichever " \
-             "is reached first, and without it when all is sent."}
+     .help = "Payload to send, split over all streams. With duration_s the trial ends at whichever "\
+             "limit comes first; without it, when all payload is sent."}
 
 #define PARAMS_STREAM                                                                              \
     {.name = "direction",                                                                          \
@@ -107,15 +107,15 @@ static const char *const waits[] = {"block", "spin", NULL};
      .initial = "send",                                                                            \
      .choices = directions,                                                                        \
      .roles = ROLE_TAG,                                                                            \
-     .help = "As seen from the near end."},                                                        \
+     .help = "Direction of the transfer, as seen from the near end."},                             \
     {.name = "rate",                                                                               \
      .type = PARAM_NUMBER,                                                                         \
      .unit = "byte/s",                                                                             \
      .min = 1,                                                                                     \
      .max = 1e12,                                                                                  \
      .roles = ROLE_AXIS,                                                                           \
-     .help = "Payload to send, all streams of a direction together. Not set: as fast as "          \
-             "possible."},                                                                         \
+     .help = "Payload to send per second, all streams of one direction together. Not set: as "     \
+             "fast as possible."},                                                                 \
     PARAM_TOTAL
 
 #define PARAMS_ROUND_TRIP                                                                          \
@@ -125,8 +125,8 @@ static const char *const waits[] = {"block", "spin", NULL};
      .choices = waits,                                                                             \
      .roles = ROLE_TAG,                                                                            \
      .title = "way of waiting",                                                                    \
-     .help = "How both ends wait for what comes: block: the kernel wakes them; spin: they ask "    \
-             "again and again, on a CPU each."},                                                   \
+     .help = "How both ends wait for a message. block: the kernel wakes them; spin: they poll, "   \
+             "each on a CPU of its own."},                                                         \
     {.name = "load_streams",                                                                       \
      .type = PARAM_COUNT,                                                                          \
      .initial = "0",                                                                               \
@@ -134,12 +134,13 @@ static const char *const waits[] = {"block", "spin", NULL};
      .max = LOAD_STREAMS_MOST,                                                                     \
      .roles = ROLE_AXIS,                                                                           \
      .noun = "load stream",                                                                        \
-     .help = "Bulk TCP streams between the same ends meanwhile: latency under load."},             \
+     .help = "Number of bulk TCP streams that run between the same ends at the same time, to "     \
+             "measure latency under load."},                                                       \
     {.name = "load_direction",                                                                     \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "send",                                                                            \
      .choices = directions,                                                                        \
-     .help = "Of the load streams; both: so many in each direction."}
+     .help = "Direction of the load streams; both: load_streams in each direction."}
 /* clang-format on */
 
 static const struct param tcp_stream_params[] = {
@@ -153,8 +154,8 @@ static const struct param tcp_stream_params[] = {
      .roles = ROLE_TAG,
      .resolved = "auto",
      .resolved_once = true,
-     .help = "copy: send(); sendfile: from pages that are in the kernel already; zerocopy: "
-             "MSG_ZEROCOPY; auto: the fastest, sendfile."},
+     .help = "copy: send(); sendfile: sends pages that are already in the kernel; zerocopy: "
+             "MSG_ZEROCOPY; auto: sendfile, the fastest."},
     {.name = "receive_path",
      .type = PARAM_CHOICE,
      .initial = "auto",
@@ -162,8 +163,8 @@ static const struct param tcp_stream_params[] = {
      .roles = ROLE_TAG,
      .resolved = "auto",
      .resolved_once = true,
-     .help = "copy: recv(); truncate: the kernel throws away what it would copy (MSG_TRUNC), as no "
-             "program does that wants its bytes; auto: copy."},
+     .help = "copy: recv(); truncate: the kernel discards the bytes instead of copying them "
+             "(MSG_TRUNC), so no program that needs its data can do this; auto: copy."},
     {.name = NULL},
 };
 
@@ -178,9 +179,9 @@ static const struct param udp_stream_params[] = {
      .title = "UDP path",
      .resolved = "auto",
      .resolved_once = true,
-     .help = "single: a call a datagram; mmsg: sendmmsg and recvmmsg; gso: the kernel divides what "
-             "it is given, and joins what comes (GRO); auto: gso where kernel and path have it, "
-             "else mmsg."},
+     .help = "single: one call per datagram; mmsg: sendmmsg and recvmmsg; gso: the kernel splits "
+             "one large buffer into datagrams (GSO) and joins received ones (GRO); auto: gso if "
+             "kernel and path support it, otherwise mmsg."},
     {.name = NULL},
 };
 
@@ -194,14 +195,14 @@ static const struct param naive_stream_params[] = {
      .type = PARAM_CHOICE,
      .initial = "tcp",
      .choices = protocols,
-     .help = "TCP, or UDP with a call a datagram."},
+     .help = "TCP, or UDP with one call per datagram."},
     {.name = "mode",
      .type = PARAM_CHOICE,
      .initial = "send",
      .choices = modes,
      .roles = ROLE_TAG,
-     .help = "send: the bytes given to the kernel count, arrived or not; echo: each block goes "
-             "there and back and counts once."},
+     .help = "send: counts the bytes passed to the kernel, whether or not they arrive; echo: the "
+             "far end sends each block back, and it counts once."},
     PARAMS_ALL("32768", TCP_BLOCK_MOST, NULL),
     PARAM_TOTAL,
     {.name = NULL},
@@ -230,9 +231,9 @@ static const struct net_kind naive_stream = {.naive = true};
 #define BULK                                                                                       \
     .rate = {.name = "bytes_per_second",                                                           \
              .unit = "byte/s",                                                                     \
-             .description =                                                                        \
-                 "Payload that arrived, by the receiver's clock, from behind its first "           \
-                 "byte to its last; all streams together, both directions added up.",              \
+             .description = "Payload received per second, on the receiver's clock from the first " \
+                            "arrival to the last (the first arrival itself does not count). All "  \
+                            "streams together, both directions added up.",                         \
              .combine = COMBINE_SUM,                                                               \
              .work = "byte"},                                                                      \
     .excludes = stream_excludes, .moved = near_moved, SHARED
@@ -240,16 +241,15 @@ static const struct net_kind naive_stream = {.naive = true};
 #define ROUND_TRIP                                                                                 \
     .rate = {.name = "round_trip_s",                                                               \
              .unit = "s",                                                                          \
-             .description =                                                                        \
-                 "Time from before a request is sent until its answer is there, by the "           \
-                 "near end's clock; median.",                                                      \
+             .description = "Median time from just before a request is sent until its answer has " \
+                            "arrived, on the near end's clock.",                                   \
              .combine = COMBINE_MEDIAN,                                                            \
              .time = true},                                                                        \
     .excludes = round_trip_excludes, SHARED
 
 const struct workload tcp_stream_workload = {
     .name = "tcp_stream",
-    .description = "Sends bytes over TCP as fast as they go, or at a rate.",
+    .description = "Sends bytes over TCP as fast as possible or at a given rate.",
     .params = tcp_stream_params,
     .metrics = tcp_stream_metrics,
     .own = &tcp_stream,
@@ -258,7 +258,7 @@ const struct workload tcp_stream_workload = {
 
 const struct workload udp_stream_workload = {
     .name = "udp_stream",
-    .description = "Sends numbered datagrams over UDP and counts which of them arrive.",
+    .description = "Sends numbered datagrams over UDP and counts how many arrive.",
     .params = udp_stream_params,
     .metrics = udp_stream_metrics,
     .own = &udp_stream,
@@ -267,7 +267,8 @@ const struct workload udp_stream_workload = {
 
 const struct workload tcp_rr_workload = {
     .name = "tcp_rr",
-    .description = "Request and answer in turn over a TCP connection; every round trip is timed.",
+    .description = "Sends a request over a TCP connection and waits for the answer, again and "
+                   "again; every round trip is timed.",
     .params = tcp_rr_params,
     .metrics = tcp_rr_metrics,
     .own = &tcp_rr,
@@ -276,7 +277,8 @@ const struct workload tcp_rr_workload = {
 
 const struct workload udp_rr_workload = {
     .name = "udp_rr",
-    .description = "Request and answer in turn over UDP; what is not answered in a second is lost.",
+    .description = "Sends a request over UDP and waits for the answer, again and again; a request "
+                   "without an answer within one second is lost.",
     .params = udp_rr_params,
     .metrics = udp_rr_metrics,
     .own = &udp_rr,
@@ -285,11 +287,12 @@ const struct workload udp_rr_workload = {
 
 const struct workload tcp_crr_workload = {
     .name = "tcp_crr",
-    .description = "A TCP connection for each request and answer: connect, ask, answer, close.",
+    .description =
+        "Opens a TCP connection for each request and its answer: connect, request, answer, close.",
     .rate = {.name = "operations_per_second",
              .unit = "operation/s",
-             .description = "Connections opened, used once and closed a second, all streams "
-                            "together.",
+             .description =
+                 "Connections per second, each opened, used once and closed; all streams together.",
              .combine = COMBINE_SUM},
     .excludes = round_trip_excludes,
     .params = tcp_rr_params,
@@ -300,15 +303,14 @@ const struct workload tcp_crr_workload = {
 
 const struct workload naive_stream_workload = {
     .name = "naive_stream",
-    .description =
-        "Sends blocks, or has them come back, and divides what the sender counts by its time of "
-        "day: what waits in buffers, or was lost, is in the figure.",
+    .description = "Sends blocks, or has them echoed, and divides the bytes that the sender counts "
+                   "by its time of day: bytes that wait in buffers or were lost count too.",
     .naive = true,
     .rate = {.name = "bytes_per_second",
              .unit = "byte/s",
-             .description =
-                 "Payload given to the kernel, whether or not it arrived, or that came back (mode "
-                 "echo, each block counted once), over the time of day around it at the near end.",
+             .description = "Payload passed to the kernel, whether or not it arrived (mode echo: "
+                            "payload that came back, each block counted once), divided by the time "
+                            "of day that passed at the near end.",
              .combine = COMBINE_SUM,
              .work = "byte"},
     .params = naive_stream_params,

@@ -169,7 +169,7 @@ def test_a_far_end_that_stops_in_a_message() -> None:
 )
 def test_somebody_else_at_the_port(said: bytes) -> None:
     with server(lambda caller: caller.sendall(said)) as port:
-        says(session(port), FAILED, f"port {port}", "no far end of hostbench")
+        says(session(port), FAILED, f"port {port}", "not a far end of hostbench")
 
 
 def greets(caller: socket.socket, token: bytes) -> None:

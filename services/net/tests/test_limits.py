@@ -189,7 +189,7 @@ def test_the_loopback_has_none(workload: str) -> None:
 
 
 def test_why_it_is_not_known() -> None:
-    assert "HOSTBENCH_NET_BANDWIDTH" in reason(VETH) and "it is veth" in reason(VETH)
+    assert "HOSTBENCH_NET_BANDWIDTH" in reason(VETH) and "veth devices" in reason(VETH)
     assert "before hostbench looked" in reason(None)
     assert "(eth9)" in reason(facts={"interface": "eth9"})
     assert "none that the trial reports" in reason(facts={"interface": ""})

@@ -713,7 +713,7 @@ def test_a_port_that_is_taken() -> None:
 
 def test_an_address_that_is_not_this_hosts() -> None:
     with far_end(bind="192.0.2.1") as far:
-        far.ended("failed", "no address of this host", within_s=SOON_S)
+        far.ended("failed", "not an address of this host", within_s=SOON_S)
 
 
 def test_one_session_after_the_other_on_one_port() -> None:
