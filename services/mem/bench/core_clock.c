@@ -51,6 +51,6 @@ double core_rate_per_cycle(struct run *run, const char *metric, double clock_her
         return NAN;
     }
     if (!isfinite(per_cycle))
-        run_no_metric(run, metric, "others took the CPU while its clock was measured");
+        run_no_metric(run, metric, "other processes used the CPU while its clock was measured");
     return per_cycle;
 }
