@@ -53,14 +53,14 @@ from grafana.tables import (
 from services.mem.params import CHAINS, LINE_BYTES, PAGES, PATTERN, RANDOM, SIZE, STRIDE, THREADS
 
 KERNELS = ("mem.read", "mem.write", "mem.copy", "mem.triad")
-CHASE, ROOFLINE = "mem.pointer_chase", "cpu.roofline"
+CHASE, NUMA, ROOFLINE = "mem.pointer_chase", "mem.numa", "cpu.roofline"
 CORE_TO_CORE, FIXED_WORK = "cpu.core_to_core", "cpu.fixed_work"
 CLOCK_LADDER, SMT_YIELD = "cpu.clock_ladder", "cpu.smt_yield"
 SYSCALL, PAGE_FAULT, PROCESS_START = "cpu.syscall", "cpu.page_fault", "cpu.process_start"
 WAKEUP, CONTEXT_SWITCH = "cpu.wakeup", "cpu.context_switch"
 WORKLOADS = (
-    *(*KERNELS, CHASE, CORE_TO_CORE, CLOCK_LADDER, SMT_YIELD, SYSCALL, CONTEXT_SWITCH, WAKEUP),
-    *(PAGE_FAULT, PROCESS_START, FIXED_WORK, ROOFLINE),
+    *(*KERNELS, CHASE, NUMA, CORE_TO_CORE, CLOCK_LADDER, SMT_YIELD, SYSCALL, CONTEXT_SWITCH),
+    *(WAKEUP, PAGE_FAULT, PROCESS_START, FIXED_WORK, ROOFLINE),
 )
 ALTERNATIVES = "({})".format("|".join(name.replace(".", "[.]") for name in WORKLOADS))
 MAPPED = matches("workload", f"^{ALTERNATIVES}$")

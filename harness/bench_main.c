@@ -237,6 +237,7 @@ static int run_workload(const struct program *program, const struct workload *wo
     placement_free(&run.placement);
     free(run.pairs);
     free(run.rungs);
+    free(run.node_figures);
     options_free(&run.options);
     return exit_code;
 }

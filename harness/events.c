@@ -302,6 +302,21 @@ static void rung_objects(struct json *json, const struct run *run)
     json_close_array(json);
 }
 
+static void node_figure_objects(struct json *json, const struct run *run)
+{
+    json_open_array(json, "node_figures");
+    for (size_t i = 0; i < run->node_figure_count; i++) {
+        const struct node_figure *figure = &run->node_figures[i];
+        json_open_object(json, NULL);
+        json_count(json, "cpu_node", (uint64_t)figure->cpu_node);
+        json_count(json, "memory_node", (uint64_t)figure->memory_node);
+        json_string(json, "metric", figure->metric);
+        json_number(json, "value", figure->value);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
 static void disturbance_object(struct json *json, struct reasons *reasons,
                                const struct trial *trial, const struct summary *summary)
 {
@@ -362,6 +377,7 @@ bool event_end(const struct trial *trial)
     thread_objects(json, &reasons, trial, &summary);
     pair_objects(json, trial->run);
     rung_objects(json, trial->run);
+    node_figure_objects(json, trial->run);
     disturbance_object(json, &reasons, trial, &summary);
     sentinel_object(json, &reasons, trial);
     json_bool(json, "verified", RESULTS_ARE_CHECKED);

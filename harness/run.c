@@ -223,6 +223,17 @@ void run_rung(struct run *run, unsigned threads, double value)
     run->rungs = rungs;
 }
 
+void run_node_figure(struct run *run, int cpu_node, int memory_node, const char *metric,
+                     double value)
+{
+    size_t bytes = (run->node_figure_count + 1) * sizeof *run->node_figures;
+    struct node_figure *figures = realloc(run->node_figures, bytes);
+    if (!figures)
+        abort();
+    figures[run->node_figure_count++] = (struct node_figure){cpu_node, memory_node, metric, value};
+    run->node_figures = figures;
+}
+
 void run_reason(struct run *run, const char *format, ...)
 {
     va_list arguments;

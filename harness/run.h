@@ -39,6 +39,12 @@ struct pair_figure {
     double value;
 };
 
+struct node_figure {
+    int cpu_node, memory_node;
+    const char *metric;
+    double value;
+};
+
 struct rung_figure {
     unsigned threads;
     double value;
@@ -76,6 +82,8 @@ struct run {
     size_t pair_count;
     struct rung_figure *rungs; /* see run_rung() */
     size_t rung_count;
+    struct node_figure *node_figures; /* see run_node_figure() */
+    size_t node_figure_count;
     double bulk_rate;          /* the primary figure of a loop that moves in bulk */
     bool has_helpers;          /* see run_share_cpus() */
     bool times_are_means;      /* see run_times_are_means() */

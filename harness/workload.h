@@ -317,6 +317,10 @@ void run_pair(struct run *run, int first_cpu, int second_cpu, double value);
 /* In finish(): the primary figure with the first `threads` threads alone at work, where a workload
  * measures one number of threads after another. */
 void run_rung(struct run *run, unsigned threads, double value);
+/* In finish(): a figure of the CPUs of one NUMA node with the memory of another, or of the same. The
+ * name must last. */
+void run_node_figure(struct run *run, int cpu_node, int memory_node, const char *metric,
+                     double value);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
  * what is allowed, the remedy. The first reason wins. */
 void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -186,11 +186,21 @@ class RungFigure(ProtocolModel):
     value: float
 
 
+class NodeFigure(ProtocolModel):
+    """A figure of the CPUs of one NUMA node with the memory of another, or of the same: a metric of
+    the workload in its unit, or the `distance` that the firmware gives."""
+
+    cpu_node: Count
+    memory_node: Count
+    metric: str
+    value: float
+
+
 class EndEvent(ProtocolModel):
     """The trial measured. `reasons` says, under a dotted name, why a value is null.
 
     `pairs` is empty unless the workload measures CPUs in pairs, `rungs` unless it measures one
-    number of threads after another.
+    number of threads after another, `node_figures` unless it measures NUMA nodes in pairs.
     `sentinel` None: it means nothing for such a workload, or the program is of an earlier version.
     """
 
@@ -200,6 +210,7 @@ class EndEvent(ProtocolModel):
     threads: tuple[ThreadReport, ...]
     pairs: tuple[PairFigure, ...] = ()
     rungs: tuple[RungFigure, ...] = ()
+    node_figures: tuple[NodeFigure, ...] = ()
     disturbance: Disturbance
     sentinel: Sentinel | None = None
     verified: Literal[True]

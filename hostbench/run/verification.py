@@ -43,7 +43,8 @@ LAST_PASS = frozenset(
     f"mem.{name}"
     for name in ("write", "copy", "scale", "add", "triad", "read_write", "memset_write")
 )
-# They time something else than a computation: the clock, the kernel, the way between cores.
+# They time something else than a computation: the clock, the kernel, the way between
+# cores and between nodes.
 UNCHECKED = frozenset(
     f"cpu.{name}"
     for name in (
@@ -58,7 +59,7 @@ UNCHECKED = frozenset(
         "syscall",
         "wakeup",
     )
-)
+) | {"mem.numa"}
 # Parameters that choose another kernel.
 KERNEL_PARAMS = ("dtype", "isa", "mix", "operation")
 # Of matrices, so that one step takes milliseconds.

@@ -10,7 +10,6 @@ from hostbench.report.content import (
     Chart,
     Column,
     MatrixChart,
-    MatrixScale,
     Paragraph,
     Part,
     RowGroup,
@@ -18,6 +17,7 @@ from hostbench.report.content import (
 )
 from hostbench.report.figures import by_workload, sentence, workload_table
 from hostbench.report.grouping import THREADS, Layout, charts, resolved
+from hostbench.report.matrices import scale_of_times
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.report.subsystems import best_of_each, peer_part
 from services.cpu import cores_report, noise_report, roofline_report
@@ -28,8 +28,6 @@ LAYOUT = Layout(
     # One kind of thing for each group: first the data type, then the number of threads.
     first=(DTYPE, THREADS),
 )
-# Times that differ by less have one colour, so that noise is no pattern.
-LEAST_STEP = 1.25
 
 # Workloads that bars do not explain.
 MAPS = {
@@ -92,21 +90,9 @@ def _distance_charts(case: CaseResult) -> Iterator[Chart]:
             labels=tuple(f"CPU {cpu}" for cpu in cpus),
             groups=(("", len(cpus)),),
             cells=cells,
-            scale=_scale(nearest, max(distances.values())),
+            scale=scale_of_times(nearest, max(distances.values())),
         ),
         numbers=_distance_table(cpus, distances),
-    )
-
-
-def _scale(nearest: float, farthest: float) -> MatrixScale:
-    """Return five colours in steps of one ratio: cores of one cache, of one socket and of two are
-    multiples of each other."""
-    step = max(LEAST_STEP, (farthest / nearest) ** (1 / 5))
-    first, second, third, fourth = (
-        f"up to {human(nearest * step**number, 's')}" for number in range(1, 5)
-    )
-    return MatrixScale(
-        (1 / step, 1 / step**2, 1 / step**3, 1 / step**4), (first, second, third, fourth, "more")
     )
 
 

@@ -11,14 +11,12 @@ from hostbench.doctor.check import (
     ok,
     unknown,
 )
-from hostbench.doctor.installed import library_installed, peers_installed
+from hostbench.doctor.installed import peers_installed
 from hostbench.doctor.view import View
 from hostbench.host.memory import BANDWIDTH_VARIABLE, TABLE
 from hostbench.model.doctor import Evidence
 from hostbench.model.host import Memory
 from services.mem.peers import PACKAGES
-
-LIBNUMA, LIBNUMA_PACKAGE = "libnuma.so.1", "libnuma1"
 
 
 def memory_channels(view: View) -> Outcome:
@@ -43,14 +41,6 @@ def memory_channels(view: View) -> Outcome:
     return ok(f"{count}, which transfer {rate} at most", seen)
 
 
-def libnuma(view: View) -> Outcome:
-    """Whether memory can be placed on a NUMA node."""
-    found = library_installed(view, LIBNUMA, LIBNUMA_PACKAGE)
-    if found.advice is not None and (view.host.cpu.numa_nodes or 1) == 1:
-        return ok(f"no {LIBNUMA}, and one node only", *found.evidence)
-    return found
-
-
 def mem_peers(view: View) -> Outcome:
     """Whether the tools are installed that figures can be compared with."""
     del view
@@ -59,6 +49,5 @@ def mem_peers(view: View) -> Outcome:
 
 CHECKS = (
     Check("memory_channels", Topic.MEMORY, "Memory channels", ("mem",), memory_channels),
-    Check("libnuma", Topic.INSTALLATION, "libnuma", ("mem",), libnuma),
     Check("mem_peers", Topic.INSTALLATION, "Peers of memory", ("mem",), mem_peers),
 )

@@ -16,9 +16,9 @@ done >/etc/dpkg/dpkg.cfg.d/hostbench
 likwid=likwid
 [ "$(dpkg --print-architecture)" != arm64 ] || likwid=
 
-# libnuma for memory of another node; the peers, with OpenBLAS for HPL, which hpcc runs too.
+# The peers, with OpenBLAS for HPL, which hpcc runs too.
 # shellcheck disable=SC2086 # a package, or none
 apt-get install --yes --no-install-recommends \
-    hpcc libnuma1 libopenblas0-pthread $likwid mbw sysbench
+    hpcc libopenblas0-pthread $likwid mbw sysbench
 # Nothing here calls OpenBLAS's LAPACK. dpkg cannot leave it out: OpenBLAS's set-up looks for it.
 rm -f /usr/lib/*/openblas-pthread/liblapack.so.3

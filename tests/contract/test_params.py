@@ -11,8 +11,9 @@ from hostbench.model.table import Param, ParamMeaning, Workload
 from hostbench.plan.label import param_word
 from hostbench.programs.program import load_program
 
-# Their least work is a round: over all pairs of CPUs, all numbers of threads, all three phases.
-ROUNDS = {"clock_ladder", "core_to_core", "smt_yield"}
+# Their least work is a round: over all pairs of CPUs, all numbers of threads, all three phases,
+# all pairs of nodes.
+ROUNDS = {"clock_ladder", "core_to_core", "numa", "smt_yield"}
 
 
 def workloads() -> Iterator[Workload]:

@@ -364,11 +364,6 @@ def test_missing_tools_are_named_with_their_packages(
     assert finding(view_of(tmp_path / "with", files), "openblas").state is OK
 
 
-def test_libnuma_is_found_where_it_is_needed(tmp_path: Path) -> None:
-    files = {**hosts.amd_server(), "usr/lib/x86_64-linux-gnu/libnuma.so.1": ""}
-    assert finding(view_of(tmp_path, files), "libnuma").state is OK
-
-
 @pytest.mark.parametrize(
     ("content", "state", "part"),
     [

@@ -67,13 +67,11 @@ HOSTS: list[tuple[Callable[[], Files], Expected]] = [
             "isolated_cpus": (OK, "none"),
             "realtime_throttling": (OK, "at most 95 %"),
             "memory_channels": (UNKNOWN, "no /sys/firmware/dmi/tables/DMI here"),
-            "libnuma": (OK, "one node only"),
         },
     ),
     (
         hosts.amd_server,
         {
-            "libnuma": (NOTICE, "no libnuma.so.1"),
             "cpu_governor": (OK, "performance, by acpi-cpufreq"),
             "turbo": (NOTICE, "off"),
             "smt": (OK, "off"),
@@ -211,7 +209,7 @@ def test_processes_that_cannot_be_seen_are_not_denied(tmp_path: Path) -> None:
 def test_nothing_readable_is_unknown_with_a_reason(tmp_path: Path) -> None:
     found = findings(view_of(tmp_path, {}))
     never_unreadable = {"timer_resolution", "io_uring", "python", "programs", "peers", "openblas"}
-    never_unreadable |= {"libnuma", "mem_peers", "disk_peers", "net_peers", "gpu_peers"}
+    never_unreadable |= {"mem_peers", "disk_peers", "net_peers", "gpu_peers"}
     elsewhere = {"other_run", "results_space", "micro_architecture", "gpu_devices"}
     elsewhere |= {"scratch_directory", "scratch_space"}
     for name, finding in found.items():

@@ -1,4 +1,4 @@
-"""A virtual machine of this host that runs one benchmark program and ends: there the hypervisor is
+"""A virtual machine of this host that runs a benchmark program and ends: there the hypervisor is
 this host, so a test can take its time or stop it."""
 
 import contextlib
@@ -14,14 +14,15 @@ from subprocess import TimeoutExpired
 from hostbench.model.events import EVENT, Event
 
 CHECKOUT = Path(__file__).parents[2]
-PROGRAM = CHECKOUT / "build" / "release" / "cpu-bench"
+PROGRAMS = CHECKOUT / "build" / "release"
 KERNEL = CHECKOUT / "build" / "guest" / "vmlinuz"
 QEMU = "qemu-system-x86_64"
 BUSYBOX = Path("/bin/busybox")
 INIT = """#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sys /sys
-/program {arguments}
+/bin/busybox mount -t devtmpfs dev /dev
+{script}
 /bin/busybox poweroff -f
 """
 
@@ -29,6 +30,8 @@ INIT = """#!/bin/busybox sh
 # An emulated guest knows nothing of stolen time, which it has all the same.
 CPU_MODELS = {"kvm": "host", "tcg": "max"}
 START_S = 20
+# One CPU, and room for a program that needs little.
+MACHINE = ("-smp", "1", "-m", "256")
 
 
 def missing() -> str | None:
@@ -47,22 +50,34 @@ def accelerator(directory: Path) -> str:
     """`kvm` if a guest starts with it, else `tcg`, which emulates one: /dev/kvm may be there
     without hardware to run a guest on."""
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
-        with Guest(directory, ["--version"], "kvm") as guest, contextlib.suppress(TimeoutExpired):
+        with (
+            Guest(directory, "/program --version", "kvm") as guest,
+            contextlib.suppress(TimeoutExpired),
+        ):
             if "cpu-bench" in guest.last_words(START_S):
                 return "kvm"
     return "tcg"
 
 
 class Guest:
-    """One with a CPU on CPU 0 of this host, from its start until it is left."""
+    """One on CPU 0 of this host, from its start until it is left."""
 
-    def __init__(self, directory: Path, arguments: Sequence[str], accelerator: str) -> None:
-        """`directory`: an empty one; `arguments` of cpu-bench."""
-        image = _image(directory, arguments)
+    def __init__(
+        self,
+        directory: Path,
+        script: str,
+        accelerator: str,
+        *,
+        program: str = "cpu-bench",
+        machine: Sequence[str] = MACHINE,
+    ) -> None:
+        """`directory`: an empty one; `script`: lines of a shell, in which /program is `program`;
+        `machine`: options of qemu for CPUs and memory."""
+        image = _image(directory, script, PROGRAMS / program)
         model = CPU_MODELS[accelerator]
         command = [
-            *("taskset", "-c", "0", QEMU, "-accel", accelerator, "-cpu", model, "-smp", "1"),
-            *("-m", "256", "-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio"),
+            *("taskset", "-c", "0", QEMU, "-accel", accelerator, "-cpu", model, *machine),
+            *("-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio"),
             *("-kernel", str(KERNEL), "-initrd", str(image)),
             *("-append", "console=ttyS0 quiet panic=-1"),
         ]
@@ -103,19 +118,19 @@ class Guest:
         self._process.send_signal(signal.SIGCONT)
 
 
-def _image(directory: Path, arguments: Sequence[str]) -> Path:
+def _image(directory: Path, script: str, program: Path) -> Path:
     """Its file system, in memory: the program with its libraries, and what starts it."""
     root = directory / "root"
     for name in ("proc", "sys", "dev", "bin"):
         (root / name).mkdir(parents=True)
     shutil.copy(BUSYBOX, root / "bin/busybox")
-    shutil.copy(PROGRAM, root / "program")
-    linked = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+    shutil.copy(program, root / "program")
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     for library in re.findall(r"(/\S+)", linked):
         target = root / library.removeprefix("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, target)
-    (root / "init").write_text(INIT.format(arguments=" ".join(arguments)))
+    (root / "init").write_text(INIT.format(script=script))
     (root / "init").chmod(0o755)
     image = directory / "initrd"
     with image.open("wb") as file:

@@ -52,7 +52,7 @@ def trial(
     """A trial in a guest; `meanwhile` is called when its first sample is there."""
     directory.mkdir()
     events, seen = [], False
-    with Guest(directory, ARGUMENTS, accelerator) as one:
+    with Guest(directory, " ".join(("/program", *ARGUMENTS)), accelerator) as one:
         for event in one.events():
             events.append(event)
             if isinstance(event, SampleEvent) and not seen:

@@ -3,7 +3,7 @@
 #include "caches.h"
 #include "kernels.h"
 #include "memory.h"
-#include "numa.h"
+#include "memory_node.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -233,7 +233,7 @@ int working_set_check(struct run *run, const struct demand *demand)
     double size;
     bool given = !run_choice(run, "size_bytes");
     bool chosen = !given && !run_param_set(run, "size_share");
-    int failure = numa_check(run);
+    int failure = memory_node_check(run);
     if (failure)
         return failure;
     budget_read(run, &budget);
@@ -296,7 +296,7 @@ void working_set_release(struct working_set *set)
 int working_set_touch(const struct thread *thread, const struct working_set *set)
 {
     void *part = working_set_array(set, thread->index, 0);
-    int failure = numa_bind(thread, part, set->thread_step);
+    int failure = memory_node_bind(thread, part, set->thread_step);
     return failure ? failure
                    : pages_touch(thread->run, &set->pages, part, set->arrays * set->array_step);
 }
@@ -310,5 +310,5 @@ void working_set_inspect(struct run *run, struct working_set *set)
                     "(/sys/kernel/mm/transparent_hugepage/enabled) or has no free ones; the figure "
                     "holds for this mixture",
                     100 * set->huge_page_ratio);
-    numa_inspect(run, set->pages.base, set->thread_step, set->arrays * set->array_step);
+    memory_node_inspect(run, set->pages.base, set->thread_step, set->arrays * set->array_step);
 }

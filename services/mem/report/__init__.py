@@ -1,4 +1,4 @@
-"""The report on memory: bandwidth, latency, that of code and under load, accesses, blocks."""
+"""The report on memory: bandwidth, latency of data, code, load and NUMA nodes, accesses, blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hostbench.report.figures import by_workload, workload_table
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.report.subsystems import peer_part
 from services.mem.params import BLOCK, BLOCK_KERNELS, KERNELS, PATTERN, RANDOM
-from services.mem.report import accesses, bandwidth, blocks, jumps, latency
+from services.mem.report import accesses, bandwidth, blocks, jumps, latency, numa
 from services.mem.report.summary import (
     best_accesses,
     best_bandwidths,
@@ -60,6 +60,7 @@ def _kind(case: CaseResult) -> _Kind:
         "code_chase": _CODE,
         "loaded_latency": _UNDER_LOAD,
         "random_access": _ACCESSES,
+        "numa": _NODES,
     }
     return kinds.get(name, _OTHERS)
 
@@ -74,6 +75,7 @@ _LATENCY = _Kind("Latency", latency.part, largest_sets)
 _CODE = _Kind("Latency of code", jumps.part, jumps.headline)
 _UNDER_LOAD = _Kind("Latency under load", latency.part_under_load, heaviest_loads)
 _ACCESSES = _Kind("Small random accesses", accesses.part, best_accesses)
+_NODES = _Kind("NUMA nodes", numa.part, best_bandwidths)
 _BLOCKS = _Kind("Blocks", blocks.part, best_bandwidths)
 _OTHERS = _Kind("Other workloads", _others, best_bandwidths)
-_KINDS = (_BANDWIDTH, _LATENCY, _CODE, _UNDER_LOAD, _ACCESSES, _BLOCKS, _OTHERS)
+_KINDS = (_BANDWIDTH, _LATENCY, _CODE, _UNDER_LOAD, _NODES, _ACCESSES, _BLOCKS, _OTHERS)

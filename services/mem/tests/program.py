@@ -16,6 +16,8 @@ MOMENT = ("--duration-s=0.05", "--warmup-s=0", "--threads=1")
 STREAM = ("read", "write", "copy", "scale", "add", "triad")
 LIBRARY = ("read_write", "memset_write")
 NAIVE = ("naive_copy", "naive_set")
+# Of pairs of nodes; skipped where there is one.
+NODES = ("numa",)
 CHECKS = ("patterns",)
 TIMES = ("pointer_chase", "loaded_latency", "random_access")
 CODE = ("code_chase",)

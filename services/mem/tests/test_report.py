@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from hostbench.judge.statistics import describe
+from hostbench.model.events import NodeFigure
 from hostbench.model.host import Cache, Virtualisation
 from hostbench.model.limit import Limit
 from hostbench.model.result import CaseResult, ResultDocument
@@ -16,6 +17,7 @@ from hostbench.report.content import (
     BarChart,
     Bullets,
     CurveChart,
+    MatrixChart,
     Paragraph,
     Part,
     Table,
@@ -444,6 +446,61 @@ def test_a_single_case_of_each_kind_needs_no_chart() -> None:
         "Small random accesses",
         "Blocks",
     ]
+
+
+def with_nodes(*figures: tuple[int, int, str, float]) -> ResultDocument:
+    """A case of numa with these figures in each trial: CPU node, memory node, metric, value."""
+    document = document_of(("pointer_chase", {"size_bytes": GIB}))
+    (case,) = document.cases
+    found = tuple(
+        NodeFigure(cpu_node=cpus, memory_node=memory, metric=metric, value=value)
+        for cpus, memory, metric, value in figures
+    )
+    trials = []
+    for trial in case.trials:
+        assert trial.start is not None and trial.end is not None
+        end = trial.end.model_copy(update={"node_figures": found})
+        trials.append(trial.model_copy(update={"events": (trial.start, end)}))
+    update = {"workload": "mem.numa", "trials": tuple(trials)}
+    metrics = {"mem.numa": document.workloads["mem.pointer_chase"]}
+    cases = (case.model_copy(update=update),)
+    return document.model_copy(update={"cases": cases, "workloads": metrics})
+
+
+def matrix_of(document: ResultDocument, title: str) -> MatrixChart:
+    drawing = charts(document)[title].drawing
+    assert isinstance(drawing, MatrixChart)
+    return drawing
+
+
+def test_nodes_are_matrices_beside_the_best_pair() -> None:
+    """Two nodes with CPUs, and one of memory alone, which has a column and no row."""
+    times_s = {(0, 0): 100e-9, (0, 1): 160e-9, (0, 4): 250e-9}
+    times_s |= {(1, 0): 160e-9, (1, 1): 100e-9, (1, 4): 400e-9}
+    document = with_nodes(
+        *((*pair, "access_time_s", value) for pair, value in times_s.items()),
+        *((*pair, "bytes_per_second", 2 / value) for pair, value in times_s.items()),
+        *((*pair, "distance", 21) for pair in times_s),
+    )
+    for title in ("Time of an access, idle", "Bandwidth of reading"):
+        drawing = matrix_of(document, title)
+        assert drawing.labels == ("node 0", "node 1", "node 4")
+        assert {row for row, _ in drawing.cells} == {0, 1}
+        assert drawing.cells[0, 0] == 1.0 and drawing.cells[1, 2] == pytest.approx(0.25)
+    assert matrix_of(document, "Time of an access, idle").scale.words[0] == "up to 132.0 ns"
+    assert matrix_of(document, "Bandwidth of reading").scale.words[-1] == "less"
+    assert "Time of an access, loaded" not in charts(document)
+    times = charts(document)["Time of an access, idle"].numbers
+    assert times is not None
+    assert [column.title for column in times.columns][1:] == [
+        *(f"memory of node {node}" for node in (0, 1, 4))
+    ]
+    assert times.groups[0].rows[1] == ("node 1", "160.0 ns", "100.0 ns", "400.0 ns")
+    assert (
+        "21" in tables(document)["Distances that the firmware gives (ACPI SLIT)"].groups[0].rows[0]
+    )
+    for text in (html(report_of(document, "result.json")), markdown(report_of(document, "x"))):
+        assert "expander of CXL" in text and "400.0 ns" in text
 
 
 def test_a_workload_that_the_section_does_not_know() -> None:

@@ -4,11 +4,20 @@ from typing import Any
 
 import pytest
 
-from services.mem.tests.program import CHECKS, CODE, LIBRARY, NAIVE, STREAM, TIMES, table
+from services.mem.tests.program import (
+    CHECKS,
+    CODE,
+    LIBRARY,
+    NAIVE,
+    NODES,
+    STREAM,
+    TIMES,
+    table,
+)
 from tests.benchmark import MIB
 from tests.machine_code import ROOT
 
-WORKLOADS = (*STREAM, *TIMES, *CODE, *LIBRARY, *NAIVE, *CHECKS)
+WORKLOADS = (*STREAM, *TIMES, *CODE, *LIBRARY, *NAIVE, *NODES, *CHECKS)
 COMMON = {
     *("threads", "cpus", "duration_s", "work", "warmup_s", "slice_s", "sample_interval_s"),
     "lifeline_fd",
@@ -26,8 +35,11 @@ OWN = {
     "read_write": BLOCKS,
     "memset_write": BLOCKS,
     **{name: BLOCKS | {"clock", "lock"} for name in NAIVE},
+    "numa": {"isa"},
     "patterns": {"seed"},
 }
+# It has memory on every node, and a round over them as its least work.
+LACKING = {"numa": {"work", "size_share", "memory_node"}}
 PLAIN_AND_NT = ["best", "plain", "nt"]
 CHOICES = {
     "isa": ["best", "scalar", "sse2", "avx2", "avx512", "neon"],
@@ -78,15 +90,16 @@ def metrics(workload: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_workloads(workloads: dict[str, Any]) -> None:
     assert list(workloads) == list(WORKLOADS)
-    assert all(workload["unsupported"] is None for workload in workloads.values())
+    able = (one["unsupported"] is None for name, one in workloads.items() if name not in NODES)
+    assert all(able)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_parameters(workloads: dict[str, Any], name: str) -> None:
     found = params(workloads[name])
     # A loop has no slices.
-    common = COMMON - {"slice_s"} if name in NAIVE else COMMON
-    assert set(found) == common | SHARED | OWN[name]
+    common = COMMON - {"slice_s"} if name in (*NAIVE, *NODES) else COMMON
+    assert set(found) == (common | SHARED | OWN[name]) - LACKING.get(name, set())
     for param, choices in CHOICES.items():
         if param in found:
             assert found[param]["choices"] == choices
@@ -95,8 +108,9 @@ def test_parameters(workloads: dict[str, Any], name: str) -> None:
             own = OWN_DEFAULTS.get(name, {}).get(param, default)
             assert found[param]["default"] == own
     assert found["size_bytes"]["choices"] == ["auto"]
-    assert found["memory_node"]["choices"] == ["local"]
-    assert found["size_share"]["max"] == 0.9
+    if name not in NODES:
+        assert found["memory_node"]["choices"] == ["local"]
+        assert found["size_share"]["max"] == 0.9
 
 
 def test_kinds_of_store(workloads: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from tests.stack.boards.board import ACCESS_TIME, BANDWIDTH, RATE, Answer, Board
 KERNELS = ("mem.read", "mem.write", "mem.copy", "mem.triad")
 CHASE = "mem.pointer_chase"
 WORKLOADS = (
-    *(*KERNELS, CHASE),
+    *(*KERNELS, CHASE, "mem.numa"),
     *(
         f"cpu.{name}"
         for name in (

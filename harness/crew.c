@@ -2,7 +2,6 @@
 
 #include "barrier.h"
 #include "monotonic.h"
-#include "partner.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -38,6 +37,12 @@ struct crew {
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+static int lacks_memory(struct run *run)
+{
+    run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+    return EXIT_RESOURCE;
+}
+
 static size_t whole_lines(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -54,14 +59,14 @@ int crew_open(struct run *run, size_t state_bytes, size_t member_bytes)
     struct crew *crew = calloc(1, sizeof *crew);
     run_set_shared(run, crew);
     if (!crew)
-        return partner_lacks(run, "memory");
+        return lacks_memory(run);
     pthread_mutex_init(&crew->lock, NULL);
     crew->threads = run_threads(run);
     crew->member_bytes = sizeof(struct member) + whole_lines(member_bytes);
     crew->members = zeroed_lines(crew->threads * crew->member_bytes);
     crew->state = zeroed_lines(whole_lines(state_bytes));
     if (!crew->members || !crew->state)
-        return partner_lacks(run, "memory");
+        return lacks_memory(run);
     return EXIT_OK;
 }
 

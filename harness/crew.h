@@ -1,7 +1,7 @@
 /* A crew: one thread of a run leads. Step by step it calls others, which work until it dismisses
  * them; all others sleep. The crew takes run_shared() and holds the workload's own state. */
-#ifndef CPU_BENCH_CREW_H
-#define CPU_BENCH_CREW_H
+#ifndef HOSTBENCH_CREW_H
+#define HOSTBENCH_CREW_H
 
 #include "workload.h"
 

@@ -1,0 +1,133 @@
+"""What numa of mem-bench says of a machine with several NUMA nodes: a guest, whose nodes qemu makes
+up. All of them are equally far from this host's CPU, so nothing here is about a figure."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.benchmark import RESOURCE
+from tests.guest import guest
+from tests.guest.guest import Guest, missing
+
+pytestmark = [
+    pytest.mark.timeout(400),
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(missing() is not None, reason=f"no guest: {missing()}"),
+]
+
+MIB = 1 << 20
+NODE_MIB, SIZE_MIB, PAGES = 128, 16, 4096
+# Two sockets, and a node of memory alone, as an expander of CXL is one.
+DISTANCES = ((10, 21, 14), (21, 10, 24), (14, 24, 10))
+MACHINE = (
+    *("-smp", "4,sockets=2,cores=2", "-m", str(3 * NODE_MIB)),
+    *(
+        option
+        for node in range(3)
+        for option in ("-object", f"memory-backend-ram,id=m{node},size={NODE_MIB}M")
+    ),
+    *("-numa", "node,nodeid=0,cpus=0-1,memdev=m0", "-numa", "node,nodeid=1,cpus=2-3,memdev=m1"),
+    *("-numa", "node,nodeid=2,memdev=m2"),
+    *(
+        option
+        for one, row in enumerate(DISTANCES)
+        for other, distance in enumerate(row)
+        if one != other
+        for option in ("-numa", f"dist,src={one},dst={other},val={distance}")
+    ),
+)
+# Until everything is set up, then what is to happen meanwhile, then the end.
+SCRIPT = """
+{before}
+/program numa --pages=4k --size-bytes={size} --warmup-s=0 --duration-s=3 >/out 2>/dev/null &
+until /bin/busybox grep -q start /out; do /bin/busybox sleep 0.1; done
+{meanwhile}
+wait $!
+echo exit code $?
+/bin/busybox cat /out
+"""
+CPUSET = "/sys/fs/cgroup/some"
+IN_A_CPUSET = f"""
+/bin/busybox mount -t cgroup2 none /sys/fs/cgroup
+echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+/bin/busybox mkdir {CPUSET}
+echo 0-1 >{CPUSET}/cpuset.mems
+echo $$ >{CPUSET}/cgroup.procs
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a guest said: events of the program by kind, the last of each, and all of it."""
+
+    events: dict[str, Any]
+    warnings: dict[str, str]
+    exit_code: int
+    text: str
+
+
+@pytest.fixture(scope="module")
+def accelerator(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return guest.accelerator(tmp_path_factory.mktemp("accelerator"))
+
+
+def ran(
+    directory: Path,
+    accelerator: str,
+    *,
+    machine: Sequence[str] = MACHINE,
+    before: str = "",
+    meanwhile: str = "",
+) -> Said:
+    size = SIZE_MIB * MIB
+    script = SCRIPT.format(before=before, meanwhile=meanwhile, size=size)
+    directory = directory / "guest"
+    directory.mkdir()
+    with Guest(directory, script, accelerator, program="mem-bench", machine=machine) as one:
+        text = one.last_words(300)
+    events = [json.loads(line) for line in re.findall(r"^\{.*\}", text, re.MULTILINE)]
+    warnings = {one["code"]: one["message"] for one in events if one["event"] == "warning"}
+    (code,) = re.findall(r"^exit code (\d+)", text, re.MULTILINE)
+    return Said({one["event"]: one for one in events}, warnings, int(code), text)
+
+
+def test_each_pair_of_nodes_has_its_figures_and_its_memory(
+    tmp_path: Path, accelerator: str
+) -> None:
+    """The kernel's own table says, beside what the program looked up, where each page lies."""
+    said = ran(tmp_path, accelerator, meanwhile="/bin/busybox cat /proc/$!/numa_maps")
+    assert said.exit_code == 0, said.text
+    found: dict[str, dict[tuple[int, int], float]] = {}
+    for one in said.events["end"]["node_figures"]:
+        found.setdefault(one["metric"], {})[one["cpu_node"], one["memory_node"]] = one["value"]
+    pairs = {(cpu, memory) for cpu in (0, 1) for memory in (0, 1, 2)}
+    names = {"access_time_s", "loaded_access_time_s", "bytes_per_second", "load_bytes_per_second"}
+    assert set(found) == names | {"distance"}
+    assert all(set(matrix) == pairs for matrix in found.values())
+    assert all(value > 0 for matrix in found.values() for value in matrix.values())
+    assert found["distance"] == {(cpu, memory): DISTANCES[cpu][memory] for cpu, memory in pairs}
+    metrics = said.events["end"]["metrics"]
+    assert metrics["node_pairs_measured"] == len(pairs)
+    assert metrics["access_time_s_nearest"] == min(found["access_time_s"].values())
+    assert metrics["access_time_s_farthest"] == max(found["access_time_s"].values())
+    bound = re.findall(r"^\w+ bind:(\d) .*?((?: N\d+=\d+)+)", said.text, re.MULTILINE)
+    assert sorted(bound) == [(str(node), f" N{node}={PAGES}") for node in range(3)]
+
+
+def test_pages_that_are_moved_meanwhile_are_no_figure(tmp_path: Path, accelerator: str) -> None:
+    """By a cpuset, which takes a node away from a process that is at work on it; and the node that
+    it never allowed is left out by name."""
+    said = ran(
+        tmp_path,
+        accelerator,
+        before=IN_A_CPUSET,
+        meanwhile=f"echo 0 >{CPUSET}/cpuset.mems",
+    )
+    assert said.exit_code == RESOURCE and "end" not in said.events, said.text
+    assert "belongs on NUMA node 1 is on node 0" in said.events["error"]["message"]
+    assert "nodes 2 " in said.warnings["nodes_barred"]
