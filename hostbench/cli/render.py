@@ -339,8 +339,9 @@ def _figure_notes(document: ResultDocument, columns: int) -> str:
     holds = ", ".join(percent(one) for one in confidences)
     marked = columns < WIDE_COLUMNS and any(map(_is_busy, document.cases))
     return (
-        f"figure: median of {n}, from undisturbed slices (disks, networks: from all work). "
-        + (f"within: contains the true figure with {holds}. " if holds else "")
-        + "limit: share of the limit. given: all work divided by all time, as a share of the "
-        "figure. " + (f"{NOT_QUIET}: host not quiet. " if marked else "") + "More: --json."
+        f"figure: median of {n}, of undisturbed slices (disk, network: all work). "
+        + (f"within: holds the true figure with {holds}. " if holds else "")
+        + "limit: share of it. given: all work over all time, relative to the figure. "
+        + (f"{NOT_QUIET}: host not quiet. " if marked else "")
+        + "More: --json."
     )

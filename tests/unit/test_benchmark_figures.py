@@ -97,8 +97,8 @@ def test_the_text_says_what_the_table_of_comparisons_says() -> None:
     assert found is not None
     wrong, reports = found.groups()
     share = f"{int(wrong) / int(reports):.1%}".replace("%", " %")
-    assert f"Of {reports} reports of quiet jobs {wrong} ({share}) are wrong" in page
-    said = f"of {reports} reports of quiet jobs {wrong} were wrong ({share})"
+    assert f"Of {reports} reports on quiet jobs, {wrong} ({share}) are wrong" in page
+    said = f"of {reports} reports on quiet jobs, {wrong} were wrong ({share})"
     assert said in COMPARING.read_text()
 
 

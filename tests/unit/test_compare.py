@@ -201,7 +201,7 @@ def test_where_the_clock_was_set_back_nobody_knows_what_was_measured_in_turn() -
     assert set(words(found).values()) == {Word.UNDECIDED}
     assert found.clock_went_back == (jobs[1].job,)
     (notice,) = notices(found)
-    assert notice.startswith(f"The clock of the host was set back before {jobs[1].job}: in which")
+    assert notice.startswith(f"The clock of the host was set back before {jobs[1].job}: the order")
     two = [job.model_copy(update={"machine": "other"}) for job in jobs[1::2]]
     assert compared(jobs[::2], two).clock_went_back == ()
 

@@ -205,7 +205,7 @@ def test_a_hypervisors_table_is_never_believed(
 ) -> None:
     seen = found(tmp_path, tables.supermicro_12_channels(), virtualisation)
     assert seen.channels is None
-    assert seen.reason is not None and "hypervisor" in seen.reason
+    assert seen.reason is not None and "virtual machine" in seen.reason
 
 
 def test_bare_metal_of_a_cloud_is_believed(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_job_of_many_cases_has_a_line_for_each() -> None:
         (quiet, "No fault found; cpu reaches 100.0 %", "", "quiet 2 noisy"),
         (
             busy,
-            "No headline figure of mem, disk and net may be used",
+            "No headline figure of mem, disk and net can be used",
             "CPU time: cc1plus, 4 processes, of docker-3fa9c12b7d01. 29 cases delivered",
             "shared 50.0% 2 disturbed",
         ),

@@ -304,7 +304,7 @@ def test_whatever_there_is_is_reported() -> None:
 
 def test_an_interrupted_job_says_so_on_top() -> None:
     said = text_of(html(report_of(unfinished(bare_trial(value=100.0), done()), "journal.ndjson")))
-    assert "The job was interrupted. 1 of 2 cases are complete. Go on with hostbench run" in said
+    assert "The job was interrupted. 1 of 2 cases are complete. Continue with hostbench run" in said
     assert "1 unfinished" in said
 
 
