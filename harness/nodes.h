@@ -34,7 +34,7 @@ double nodes_distance(int from, int to, const char *sys);
  * errno. */
 int nodes_bind(void *at, size_t bytes, int node);
 /* The node of each page that these addresses are on, or a negative number: the kernel's reason why it
- * has none. 0, or -1 with errno. */
+ * has none. The pages have been touched. 0, or -1 with errno. */
 int nodes_of_pages(void *const *pages, size_t count, int *nodes);
 
 #endif

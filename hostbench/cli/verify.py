@@ -214,7 +214,7 @@ def _lines(found: "Verification") -> list[str]:
     lines = [line for finding in found.findings for line in finding_lines(finding)]
     if found.is_corrupt:
         lines.insert(0, f"corrupt: {found.hostname} computed wrong")
-    lines += [exposure_sentence(one, len(found.cpus)) for one in found.exposures]
+    lines += [exposure_sentence(one, len(found.cpus), len(found.gpus)) for one in found.exposures]
     if not found.exposures:
         lines.append("nothing was checked")
     parts = f" in {found.parts} parts" if found.parts > 1 else ""
@@ -237,16 +237,16 @@ def _lines(found: "Verification") -> list[str]:
     return lines
 
 
-def exposure_sentence(one: "Exposure", cpus: int) -> str:
+def exposure_sentence(one: "Exposure", cpus: int, gpus: int) -> str:
     """Return how much was checked of a subsystem, and what follows for the rate of errors."""
     from hostbench.base.units import plural
 
-    reached = len(one.checks_of_cpu)
-    where = f" on {plural(reached, 'CPU')}" if reached else ""
-    if 0 < reached < cpus:
-        where += f" of {cpus}"
+    reached, of, kind = len(one.checks_of_cpu), cpus, "CPU"
     if one.checks_of_gpu:
-        where = f" on {plural(len(one.checks_of_gpu), 'GPU')}"
+        reached, of, kind = len(one.checks_of_gpu), gpus, "GPU"
+    where = f" on {plural(reached, kind)}" if reached else ""
+    if 0 < reached < of:
+        where += f" of {of}"
     checked = f"{one.checks:.3g} {one.unit}s{where}"
     if one.rate_most is None:
         in_trials = f"{plural(one.errors, 'wrong trial')} of {one.trials}"

@@ -182,7 +182,7 @@ class FigureIndex:
                 self._forget(job)
         for job in wanted:
             document = self.root / job / DOCUMENT
-            if (stamp := _stamp(document)) != known.get(job):
+            if (stamp := document_stamp(self.root, job)) != known.get(job):
                 with self._connection:
                     self._forget(job)
                     self._take(job, stamp, document)
@@ -297,7 +297,7 @@ def indexed_statuses(root: Path, job: str) -> list[SubsystemStatus]:
 def is_stale(root: Path) -> bool:
     """Return whether the index in a results directory lacks a document, or has one that is gone.
 
-    A document that replaced another one counts only with `FigureIndex.refresh`.
+    A document that replaced another one counts only with `FigureIndex.refresh` and `is_current`.
     """
     there = set(job_ids(root))
     try:
@@ -306,7 +306,21 @@ def is_stale(root: Path) -> bool:
             known = {job for (job,) in rows}
     except sqlite3.Error:
         known = set()
-    return not known <= there or any(_stamp(root / job / DOCUMENT) for job in there - known)
+    return not known <= there or any(document_stamp(root, job) for job in there - known)
+
+
+def is_current(root: Path, jobs: Sequence[str]) -> bool:
+    """Return whether the index in a results directory has these documents as they are now."""
+    try:
+        with reading(root) as connection:
+            rows = connection.execute(
+                "SELECT job, stamp FROM jobs WHERE job IN (SELECT value FROM json_each(?))",
+                (json.dumps(jobs),),
+            )
+            known = dict(rows.fetchall())
+    except sqlite3.Error:
+        return False
+    return all(document_stamp(root, job) == known.get(job) for job in jobs)
 
 
 def index_stamp(root: Path) -> tuple[int, ...]:
@@ -330,11 +344,11 @@ def reading(root: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _stamp(document: Path) -> str:
-    """Return a text that changes whenever the document does, since it is always replaced as a
+def document_stamp(root: Path, job: str) -> str:
+    """Return a text that changes whenever the job's document does, since it is always replaced as a
     whole; an empty one where there is no file."""
     try:
-        status = document.stat()
+        status = (root / job / DOCUMENT).stat()
     except OSError:
         return ""
     # A pipe, say, would keep its reader waiting for ever.

@@ -172,7 +172,13 @@ def _resumable(earlier: Verification, host: HostInventory) -> Verification:
             f"verification {earlier.id} is of {earlier.hostname}, another machine; "
             "leave out --resume to begin a new one"
         )
-    gpus = {one.index: one for one in (*earlier.gpus, *now.gpus)}
+    before = {one.index: one for one in earlier.gpus}
+    if any(before.get(one.index, one) != one for one in now.gpus):
+        raise UsageError(
+            f"verification {earlier.id} is of other GPUs, or they have other numbers now; "
+            "leave out --resume to begin a new one"
+        )
+    gpus = before | {one.index: one for one in now.gpus}
     return earlier.model_copy(update={"cpus": now.cpus, "gpus": tuple(gpus.values())})
 
 
@@ -186,7 +192,8 @@ def suite_of_kernels(
             full = f"{name}.{workload.name}"
             if workload.naive or full in UNCHECKED:
                 continue
-            if workload.unsupported is not None:
+            # The table knows the first GPU alone; each case of another one is tried.
+            if workload.unsupported is not None and workload.param(DEVICE) is None:
                 not_run[full] = workload.unsupported
                 continue
             choices = {param.name for param in workload.params if param.type == "choice"}

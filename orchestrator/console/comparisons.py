@@ -4,13 +4,13 @@ from pathlib import Path
 
 from fastapi.concurrency import run_in_threadpool
 
-from hostbench.decisions.index import index_stamp, is_stale
+from hostbench.decisions.index import index_stamp, is_current, is_stale
 from hostbench.model.decision import Comparison
 from orchestrator.results.deciding import Decider
 from orchestrator.results.questions import CompareQuestion
 
 # One of 600 cases takes about a megabyte.
-KEPT_MOST = 8
+KEPT_MOST, KEPT_CASES_MOST = 8, 5000
 
 
 class RecentComparisons:
@@ -29,13 +29,21 @@ class RecentComparisons:
         stamp = await run_in_threadpool(_stamp, self._results)
         asked = question.model_dump_json()
         made_of, found = self._kept.pop(asked, (None, None))
-        if found is None or made_of != stamp:
+        if found is None or made_of != stamp or not await self._is_current(found):
             found = Comparison.model_validate_json(await self._decider.answer(question))
         if stamp:
             self._kept[asked] = (stamp, found)
-        while len(self._kept) > KEPT_MOST:
+        while len(self._kept) > KEPT_MOST or (len(self._kept) > 1 and self._too_many_cases()):
             del self._kept[next(iter(self._kept))]
         return found
+
+    async def _is_current(self, found: Comparison) -> bool:
+        """Return whether its documents are those that were compared: a resumed job replaces its
+        own."""
+        return await run_in_threadpool(is_current, self._results, (*found.a.jobs, *found.b.jobs))
+
+    def _too_many_cases(self) -> bool:
+        return sum(len(one.cases) for _, one in self._kept.values()) > KEPT_CASES_MOST
 
 
 def _stamp(results: Path) -> tuple[int, ...]:

@@ -257,10 +257,12 @@ def test_a_verification_of_another_machine_is_not_resumed(tmp_path: Path) -> Non
 
 def test_the_rule_of_three() -> None:
     one = Exposure(subsystem="cpu", unit="operation", checks=3 * 10**12, checks_of_cpu={"0": 1})
-    assert exposure_sentence(one, 1) == (
+    assert exposure_sentence(one, 1, 0) == (
         "cpu: 0 errors in 3e+12 operations on 1 CPU: at most 1.0e-12 errors per operation at 95 %"
     )
     assert one.model_copy(update={"errors": 1}).rate_most is None
+    one = one.model_copy(update={"subsystem": "gpu", "checks_of_gpu": {"1": 1}})
+    assert "operations on 1 GPU of 2: at most" in exposure_sentence(one, 1, 2)
 
 
 def test_counts_of_the_kernel(tmp_path: Path) -> None:

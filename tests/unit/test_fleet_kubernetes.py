@@ -765,7 +765,10 @@ def test_a_node_whose_clock_is_ahead_does_not_stay_qualified_for_longer() -> Non
     digest = TypeAdapter(Digest).validate_json(json.dumps(DIGEST))
     status = NodeStatus("n1", NodeState.MEASURED, None, digest)
     assert qualification(status, None, NOW_S).measured_s == MEASURED_S
-    assert qualification(status, None, MEASURED_S - 3600).measured_s == MEASURED_S - 3600
+    ahead = qualification(status, None, MEASURED_S - 3600)
+    assert ahead.measured_s == MEASURED_S - 3600
+    # Later calls do not move it on.
+    assert qualification(status, None, MEASURED_S - 60, ahead).measured_s == MEASURED_S - 3600
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ annotations:
 {{- define "hostbench.pod" -}}
 automountServiceAccountToken: false
 {{- with include "hostbench.account" . }}
-serviceAccountName: {{ . }}
+serviceAccountName: {{ . | quote }}
 {{- end }}
 # Kubernetes would add variables of its own, such as HOSTBENCH_PORT.
 enableServiceLinks: false
@@ -85,11 +85,11 @@ securityContext:
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}

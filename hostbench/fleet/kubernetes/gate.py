@@ -66,10 +66,13 @@ class GateNode:
 
 
 def qualification(
-    status: NodeStatus, report: Mapping[str, FleetHost] | None, now_s: float
+    status: NodeStatus,
+    report: Mapping[str, FleetHost] | None,
+    now_s: float,
+    before: Qualification | None = None,
 ) -> Qualification:
     """Return what a campaign says of a node. `report`: the hosts in the report of the campaign by
-    name, if there is one. `now_s`: seconds since 1970 here."""
+    name, if there is one. `now_s`: seconds since 1970 here. `before`: what an earlier call said."""
     result = status.result
     if result is None:
         reason = f"the campaign has not measured it: {status.state}"
@@ -79,6 +82,8 @@ def qualification(
     # allowed.
     measured_s = min(submitted_unix_s(result.job), now_s)
     where = f"campaign {result.member.campaign}, job {result.job}"
+    if before is not None and before.measured_s is not None and where in before.message:
+        measured_s = min(measured_s, before.measured_s)
     code = result.exit_code
     if code is not ExitCode.OK:
         reason = "".join(part.capitalize() for part in code.name.split("_"))
@@ -116,8 +121,9 @@ def outdated(
                 return Qualification("Unknown", "Rebooted", message, found.measured_s)
             message = (
                 f"its boot was not recorded when it was qualified ({found.message}), so it may "
-                "have booted since: measure it again; or if you know that it has not, record its "
-                "boot with hostbench fleet qualify and the name of that campaign"
+                "have booted since: measure it again; or if you know that no node of that "
+                "campaign has booted or changed, qualify the whole campaign again, with the same "
+                "--report"
             )
             return Qualification("Unknown", "BootUnknown", message, found.measured_s)
     measured_s = found.measured_s or 0.0

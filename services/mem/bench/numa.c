@@ -126,8 +126,8 @@ static size_t count_homes(const struct nodes *nodes, double bytes, double share)
     return count;
 }
 
-static const char ONE_PAIR[] = "the CPUs and the memory that this process may use are on one NUMA "
-                               "node: pointer_chase, loaded_latency and read measure that one";
+static const char ONE_PAIR[] = "this process may use CPUs of one NUMA node and memory of one NUMA "
+                               "node: pointer_chase, loaded_latency and read measure those";
 
 static bool are_several_pairs(const struct nodes *nodes)
 {
@@ -167,15 +167,18 @@ static double caches_of_a_node(const struct nodes *nodes)
     return most;
 }
 
-/* What each node with room can give at least. */
+/* What each node with room can give at least. A nearly full node is left out, rather than that its
+ * size makes the figures of all nodes those of caches. */
 static double automatic_size(const struct nodes *nodes, double caches, double budget_bytes)
 {
-    size_t homes = count_homes(nodes, AUTO_LEAST_BYTES, AUTO_SHARE);
     double size = 2 * fmax(AUTO_CACHES * caches, AUTO_HALF_BYTES);
+    bool enough = count_sides(nodes) * count_homes(nodes, size, AUTO_SHARE) > 1;
+    double least = enough ? size : AUTO_LEAST_BYTES;
+    size_t homes = count_homes(nodes, least, AUTO_SHARE);
     size = fmin(size, AUTO_SHARE * budget_bytes / (double)(homes ? homes : 1));
     for (size_t i = 0; i < nodes->count; i++) {
         double left = memory_node_left(nodes->nodes[i].number, "/sys");
-        if (has_room(&nodes->nodes[i], AUTO_LEAST_BYTES, AUTO_SHARE) && !isnan(left))
+        if (has_room(&nodes->nodes[i], least, AUTO_SHARE) && !isnan(left))
             size = fmin(size, AUTO_SHARE * left);
     }
     return floor(size / GRANULE) * GRANULE;
@@ -494,42 +497,43 @@ static struct reader *reader_of(const struct run *run, unsigned thread)
     return crew_member(run, thread);
 }
 
-/* Each thread of a side begins at a place of its own, and goes round through all of the half. */
-static uint64_t first_chunk(const struct thread *thread, const struct pair *pair)
+/* Each thread of a side goes round through a part of its own, and in each step on from where it was:
+ * what it reads again has left the caches. */
+static uint64_t next_chunk(const struct thread *thread, const struct pair *pair, uint64_t done)
 {
-    unsigned rank = 0;
+    uint64_t rank = 0, count = pair->side->count, chunks = pair->home->chunks;
     while (pair->side->threads[rank] != thread->index)
         rank++;
-    return pair->home->chunks * rank / pair->side->count;
+    uint64_t first = chunks * rank / count, end = chunks * (rank + 1) / count;
+    return first + (end > first ? done % (end - first) : 0);
 }
 
 static int read_chunk(const struct thread *thread, const struct matrix *matrix,
-                      const struct home *home, uint64_t *next)
+                      const struct pair *pair)
 {
     struct reader *reader = reader_of(thread->run, thread->index);
-    unsigned char *chunk = chunk_of(home, *next);
+    const struct home *home = pair->home;
+    uint64_t done = atomic_load_explicit(&reader->chunks, memory_order_relaxed);
+    uint64_t next = next_chunk(thread, pair, done);
+    unsigned char *chunk = chunk_of(home, next);
     uint64_t sum = matrix->read(chunk, chunk, chunk, CHUNK_BYTES, 0);
-    if (sum != home->sums[*next]) {
+    if (sum != home->sums[next]) {
         run_reason(thread->run,
                    "thread %u, CPU %d, has read wrong values from NUMA node %d: this CPU, its "
-                   "memory or this build works wrongly, trust no figure of it",
+                   "memory or this build works wrongly, do not trust its figures",
                    thread->index, thread->cpu, home->node);
         return EXIT_WRONG;
     }
-    *next = (*next + 1) % home->chunks;
-    atomic_store_explicit(&reader->chunks,
-                          atomic_load_explicit(&reader->chunks, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    atomic_store_explicit(&reader->chunks, done + 1, memory_order_relaxed);
     return EXIT_OK;
 }
 
 static int read_while_wanted(const struct thread *thread, const struct matrix *matrix,
                              const struct pair *pair)
 {
-    uint64_t next = first_chunk(thread, pair);
     int failure = EXIT_OK;
     while (!failure && crew_wanted(thread))
-        failure = read_chunk(thread, matrix, pair->home, &next);
+        failure = read_chunk(thread, matrix, pair);
     return failure;
 }
 
@@ -609,18 +613,17 @@ static int measure_bandwidth(struct thread *thread, struct matrix *matrix, struc
 {
     const struct run *run = thread->run;
     const struct side *side = pair->side;
-    uint64_t next = first_chunk(thread, pair);
     double until_s = now_s() + PATIENCE_S;
     int failure = EXIT_OK;
     call_others(run, side);
     while (!failure && !are_at_work(run, side) && goes_on(run, until_s))
-        failure = read_chunk(thread, matrix, pair->home, &next);
+        failure = read_chunk(thread, matrix, pair);
     if (!failure && are_at_work(run, side)) {
         uint64_t chunks = chunks_read(run, side);
         double start_s = now_s();
         until_s = start_s + STEP_S;
         while (!failure && goes_on(run, until_s)) {
-            failure = read_chunk(thread, matrix, pair->home, &next);
+            failure = read_chunk(thread, matrix, pair);
             double window_s = now_s() - start_s;
             if (window_s < WINDOW_S)
                 continue;
@@ -811,6 +814,19 @@ static double huge_page_ratio(const struct matrix *matrix)
     return sum / (double)matrix->home_count;
 }
 
+static void warn_of_small_pages(const struct run *run, const struct matrix *matrix)
+{
+    for (size_t i = 0; i < matrix->home_count; i++) {
+        const struct home *home = &matrix->homes[i];
+        double ratio = pages_huge_ratio(&home->pages);
+        if (home->pages.mode == PAGES_HUGE && ratio < ENOUGH_HUGE_PAGES)
+            run_warning(run, "huge_pages_missing",
+                        "only %.0f %% of the memory on NUMA node %d lies in huge pages: its times "
+                        "include the translation of addresses",
+                        100 * ratio, home->node);
+    }
+}
+
 static void finish(struct thread *thread)
 {
     struct run *run = thread->run;
@@ -828,22 +844,25 @@ static void finish(struct thread *thread)
     report_extremes(run, "bytes_per_second_lowest", "bytes_per_second_highest", values, count);
     run_metric(run, "node_pairs_measured", (double)matrix->pair_count);
     run_metric(run, "huge_page_ratio", huge_page_ratio(matrix));
+    warn_of_small_pages(run, matrix);
     free(values);
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
+
+/* No hugetlb: the pool is the host's, and a node's part of it is not what is free there. */
+static const char *const modes[] = {"4k", "huge", NULL};
 
 static const struct param params[] = {
     PARAM_ISA,
     {.name = "pages",
      .type = PARAM_CHOICE,
      .initial = "huge",
-     .choices = page_modes,
+     .choices = modes,
      .roles = ROLE_TAG,
      .title = "page mode",
-     .help = "Pages of the memory; huge: transparent ones of 2 MiB are requested, and "
-             "huge_page_ratio says how many there are; hugetlb: of the pool that the "
-             "administrator has reserved."},
+     .help = "Page size of the memory. huge: requests transparent huge pages of 2 MiB "
+             "(huge_page_ratio reports the share obtained)."},
     {.name = SIZE,
      .type = PARAM_COUNT,
      .unit = "byte",
@@ -862,13 +881,13 @@ static const struct metric metrics[] = {
     {"access_time_s_nearest", "s", LOWER_IS_BETTER, "The same of the fastest pair of nodes."},
     {"access_time_s_farthest", "s", LOWER_IS_BETTER, "The same of the slowest pair of nodes."},
     {"loaded_access_time_s", "s", LOWER_IS_BETTER,
-     "Time of such an access while all other CPUs of the node read from the same memory: median "
+     "Time of such an access while all other threads on the node read from the same memory: median "
      "over the pairs of nodes."},
     {"bytes_per_second_lowest", "byte/s", HIGHER_IS_BETTER,
-     "What all CPUs of a node read together from the memory of one node: the slowest pair."},
+     "What all threads on a node read together from the memory of one node: the slowest pair."},
     {"bytes_per_second_highest", "byte/s", HIGHER_IS_BETTER, "The same of the fastest pair."},
     {"node_pairs_measured", "pair", HIGHER_IS_BETTER,
-     "Pairs of a node with CPUs and a node with memory, of those that this process may use."},
+     "Pairs of a node with threads of this trial and a node with enough free memory."},
     METRIC_HUGE_PAGE_RATIO,
     {.name = NULL}};
 
@@ -877,7 +896,8 @@ static const char *const excludes[] = {"work", NULL};
 const struct workload numa_workload = {
     .name = "numa",
     .description = "Follows pointers through the memory of each NUMA node from the CPUs of each "
-                   "node, idle and under load, and reads it with all of them.",
+                   "node, idle and under load, and reads it with all of them. Each pair of nodes "
+                   "takes at least 30 ms, whatever duration_s is.",
     .rate = {.name = "access_time_s",
              .unit = "s",
              .description = "Time of one access that depends on the one before, with nothing "

@@ -21,7 +21,7 @@ static const double AUTO_SHARE = 0.6;          /* of the budget */
 /* Smaller shares of the memory needed are not named. */
 static const double SHARE_NAMED = 0.01;
 static const double USABLE_SHARE = 0.95; /* page tables, and whatever else grows meanwhile */
-static const double ENOUGH_HUGE_PAGES = 0.99;
+const double ENOUGH_HUGE_PAGES = 0.99;
 
 /* Arrays begin some pages and lines apart, the one that is written first: at the same offset in
  * their pages they would share the sets of a cache, and a load would wait for the store before it

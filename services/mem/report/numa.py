@@ -21,8 +21,9 @@ from hostbench.report.matrices import scale_of_rates, scale_of_times
 
 MEANING = Paragraph(
     "Each row is a NUMA node whose CPUs access, each column a node whose memory they access: on "
-    "the diagonal both are of one node. A node without a row has memory and no CPU of this "
-    "process, such as an expander of CXL. Every page was looked up before and after, and lies on "
+    "the diagonal both are of one node. A node whose row is empty has memory but no thread "
+    "of the trial, such as a CXL expander; one whose column is empty has no memory that was free "
+    "and allowed. Every page was looked up before and after, and lies on "
     "its node."
 )
 # By CPU node and memory node.
@@ -65,7 +66,7 @@ QUANTITIES = (
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """Yield the matrices of each case, with the firmware's distances beside them."""
+    """Yield the matrices of each case, with the kernel's distances beside them."""
     yield MEANING
     for case in cases:
         of = f" ({label(case)})" if len(cases) > 1 else ""
@@ -73,7 +74,7 @@ def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Bloc
             if matrix := _matrix(case, quantity.metric):
                 yield _chart(quantity, matrix, of)
         if distances := _matrix(case, DISTANCE):
-            title = f"Distances that the firmware gives (ACPI SLIT){of}"
+            title = f"Distances that the kernel states (from ACPI's SLIT, if there is one){of}"
             yield _table(title, distances, lambda value: f"{value:g}")
     yield figures_table(cases, "Figures of NUMA nodes", of=len(document.cases))
 

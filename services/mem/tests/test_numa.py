@@ -68,6 +68,7 @@ def test_a_matrix_of_one_pair_of_nodes_is_a_skip() -> None:
     if len(nodes()) > 1:
         pytest.skip("this host has several NUMA nodes")
     refused(call("numa"), UNSUPPORTED, "one NUMA node", "pointer_chase")
+    refused(call("numa", "--pages=hugetlb"), USAGE, "hugetlb", "4k")
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)

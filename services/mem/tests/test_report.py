@@ -498,10 +498,13 @@ def test_nodes_are_matrices_beside_the_best_pair() -> None:
     ]
     assert times.groups[0].rows[1] == ("node 1", "160.0 ns", "100.0 ns", "400.0 ns")
     assert (
-        "21" in tables(document)["Distances that the firmware gives (ACPI SLIT)"].groups[0].rows[0]
+        "21"
+        in tables(document)["Distances that the kernel states (from ACPI's SLIT, if there is one)"]
+        .groups[0]
+        .rows[0]
     )
     for text in (html(report_of(document, "result.json")), markdown(report_of(document, "x"))):
-        assert "expander of CXL" in text and "400.0 ns" in text
+        assert "CXL expander" in text and "400.0 ns" in text
 
 
 def test_a_workload_that_the_section_does_not_know() -> None:
