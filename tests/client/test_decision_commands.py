@@ -68,7 +68,7 @@ def test_baselines_are_those_that_the_orchestrator_finds(stack: Stack, jobs: lis
         (("compare", "latest", "latest", "--stack"), "is on both sides"),
         (("compare", "./a.json", "latest", "--stack"), "there is no job './a.json'"),
         (("baseline", "check", "nope", "--stack"), "'nope' is not the id of a job"),
-        (("baseline", "check", "latest", "--stack", "--baseline", "x"), "--baseline is about"),
+        (("baseline", "check", "latest", "--stack", "--baseline", "x"), "--baseline applies to"),
     ],
 )
 def test_bad_requests_are_one_line(

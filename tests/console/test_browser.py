@@ -256,7 +256,7 @@ def test_compare_two_sides_and_reach_a_job_by_its_point(
         expect(meaning).to_be_hidden()
         word.hover()
         expect(meaning).to_be_visible()
-        expect(meaning).to_contain_text("interval of the ratio leaves out 1")
+        expect(meaning).to_contain_text("interval of the ratio does not contain 1")
         page.mouse.move(2, 2)
         expect(meaning).to_be_hidden()
         # On paper, too.

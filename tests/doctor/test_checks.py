@@ -549,7 +549,12 @@ def test_a_network_that_serves(tmp_path: Path) -> None:
 def test_the_limit_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = of_network(tmp_path / "card", "net_limit", network=Network(interfaces=(CARD,)))
     assert known.text == "eth0 10.00 Gbit/s"
-    veth = Interface(name="eth0", kind="veth", physical=False, link_reason="eth0: it is veth")
+    veth = Interface(
+        name="eth0",
+        kind="veth",
+        physical=False,
+        link_reason="eth0: veth devices have no real speed",
+    )
     for name, network in (
         ("veth", Network(interfaces=(veth,))),
         ("down", Network(interfaces=(CARD.model_copy(update={"state": "down"}),))),

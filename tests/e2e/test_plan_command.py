@@ -37,7 +37,7 @@ def test_the_time_of_a_fixed_work_is_found_out(tmp_path: Path, suite: Path) -> N
     assert plan["estimate"]["low_s"] == pytest.approx(
         2 * (fixed["trial_time_s"] + timed["trial_time_s"])
     )
-    assert "1 case of a fixed work" in ended.errors
+    assert "1 case with a fixed amount of work" in ended.errors
     assert not command.jobs(), "a plan keeps nothing"
 
     measured = command.run("run", str(suite), "--json")

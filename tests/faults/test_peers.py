@@ -147,7 +147,7 @@ def test_a_peer_that_hangs_is_ended_with_all_its_children(tmp_path: Path, script
     case, peer = case_and_peer(ended)
     assert case["verdict"] in MEASURED
     assert peer["trials"][0]["failure"]["code"] == "timeout"
-    assert "did not end within 3 s" in peer["trials"][0]["failure"]["message"]
+    assert "did not finish within 3 s" in peer["trials"][0]["failure"]["message"]
     assert nothing_left(command)
 
 

@@ -173,7 +173,7 @@ def test_a_trial_of_another_service_of_the_host_and_a_session_exclude_one_anothe
         ({"allowed_address": "224.0.0.1"}, "body.allowed_address", "address of one host"),
         ({"allowed_address": "ff02::1"}, "body.allowed_address", "address of one host"),
         ({"allowed_address": "255.255.255.255"}, "body.allowed_address", "address of one host"),
-        ({"allowed_address": "127.255.255.255"}, "body.allowed_address", "no way"),
+        ({"allowed_address": "127.255.255.255"}, "body.allowed_address", "no route"),
         ({"allowed_address": "0.0.0.0"}, "body.allowed_address", "address of one host"),
         ({"allowed_address": "fe80::1%lo"}, "body.allowed_address", "address of one host"),
         ({"allowed_address": "bench-2"}, "body.allowed_address", "not an IP address"),

@@ -199,8 +199,8 @@ def test_a_percentile_of_too_few_operations_is_not_there() -> None:
     ((_, cells),) = rows(tables(document)["Latency of operations"]).items()
     assert cells["50 %"].endswith("ms") and cells["95 %"].endswith("ms")
     assert cells["99 %"] == cells["99.9 %"] == "–"
-    assert "99 % 662" in markdown(report_of(document, "result.json"))
-    assert "99 % 662" not in markdown(
+    assert "99th 662" in markdown(report_of(document, "result.json"))
+    assert "99th 662" not in markdown(
         report_of(document_of(("rand_read", {"queue_depth": 8})), "result.json")
     )
 

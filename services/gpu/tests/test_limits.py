@@ -305,7 +305,7 @@ def test_above_the_peak_at_the_observed_clock_a_trial_is_invalid(
 def test_no_gpu_has_no_limit() -> None:
     cpu = {"device_type": "cpu", "device_name": "a processor"}
     for workload, metric in (("fma", OPERATIONS), ("copy", BYTES), ("host_to_device", BYTES)):
-        assert "a processor is no GPU" in reason(metric, workload=workload, facts=cpu)
+        assert "a processor is not a GPU" in reason(metric, workload=workload, facts=cpu)
 
 
 def test_a_device_that_the_inventory_lacks() -> None:
@@ -411,8 +411,8 @@ def test_without_nvml_the_kernel_tells_the_link_and_the_slot_bounds_it() -> None
     assert value(BYTES, card(link=LINK), "host_to_device") == pytest.approx(63.02e9, rel=1e-3)
     slot = LINK.model_copy(update={"port_transfers_per_second_most": 16e9, "lanes": 8})
     assert value(BYTES, card(link=slot), "host_to_device") == pytest.approx(15.75e9, rel=1e-3)
-    hidden = card(link=None, link_reason="0000:19:00.0: a hypervisor lies below")
-    assert reason(BYTES, hidden, "host_to_device") == "0000:19:00.0: a hypervisor lies below"
+    hidden = card(link=None, link_reason="0000:19:00.0: this is a virtual machine")
+    assert reason(BYTES, hidden, "host_to_device") == "0000:19:00.0: this is a virtual machine"
 
 
 def test_known_packets_leave_their_share() -> None:

@@ -20,7 +20,12 @@ CARD = Interface(
     link_bits_per_second=10e9,
     link_source="eth0: 10000 Mbit/s",
 )
-VETH = Interface(name="eth0", kind="veth", physical=False, link_reason="eth0: it is veth")
+VETH = Interface(
+    name="eth0",
+    kind="veth",
+    physical=False,
+    link_reason="eth0: veth devices have no real speed",
+)
 
 
 def found(

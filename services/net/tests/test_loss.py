@@ -110,7 +110,7 @@ def test_gso_of_what_the_path_does_not_carry(
     result = call(program, path="gso", block=1473, duration=5, **between(*veth))
     assert result.returncode == 1
     assert "datagrams of 1473 bytes do not fit the path's MTU of 1500" in result.stderr
-    assert "take --block-bytes 1472 at most, or --udp-path mmsg" in result.stderr
+    assert "use --block-bytes 1472 at most, or --udp-path mmsg" in result.stderr
 
 
 @in_namespaces
@@ -176,4 +176,4 @@ def test_a_narrow_place_on_the_way(transfer: Transfer, program: Path) -> None:
         assert transfer(path="copy", duration=0.2, **way).sender["path_mtu_bytes"] == 1300
         result = call(program, path="gso", duration=5, **way)
     assert result.returncode == 1
-    assert "do not fit the path's MTU of 1300: take --block-bytes 1272 at most" in result.stderr
+    assert "do not fit the path's MTU of 1300: use --block-bytes 1272 at most" in result.stderr

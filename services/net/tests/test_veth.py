@@ -111,7 +111,7 @@ def test_a_far_end_that_cannot_be_reached() -> None:
 def test_no_way_at_all() -> None:
     with pair() as (near, _), session_file(f"address=192.0.2.1 port=9 token={TOKEN.hex()}") as fd:
         result = call("tcp_rr", f"--session-fd={fd}", prefix=inside(near), pass_fds=(fd,))
-        refused(result, FAILED, "no way", "192.0.2.1", "unreachable")
+        refused(result, FAILED, "no route", "192.0.2.1", "unreachable")
 
 
 @pytest.mark.parametrize(
