@@ -440,7 +440,7 @@ def test_who_stops_watching_does_not_stop_the_job(stack: Stack, signum: signal.S
     assert ended.code == 128 + signum
     assert ended.last_line == (
         f"hostbench: stopped watching ({signum.name}); the job continues: hostbench watch {job} "
-        f"shows it again, hostbench cancel {job} ends it"
+        f"shows it again, hostbench cancel {job} cancels it"
     )
     assert stack.orchestrator.wait_for(job)["state"] == "succeeded"
 

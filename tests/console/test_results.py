@@ -34,6 +34,7 @@ from tests.console.stored_series import store_baseline, store_series
 from tests.console.test_pages import ARABIC, EVIL, register_hosts, text_of, twin
 from tests.each import each
 from tests.patience import quickest
+from tests.stack.answering import took_s
 
 HOST = "bench-9"
 # As docs/console.md has it. Other tests take most of the CPUs: the shortest of several counts.
@@ -429,21 +430,17 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleStack]:
         yield console
 
 
-def assert_prompt(bob: Browser, path: str) -> None:
-    """The page is there in the time that is promised."""
-
-    def took_s() -> float:
-        began_s = time.perf_counter()
-        bob.page(path)
-        return time.perf_counter() - began_s
-
-    assert quickest(took_s, ANSWER_S_MOST) < ANSWER_S_MOST, path
+def assert_prompt(stack: ConsoleStack, bob: Browser, path: str) -> None:
+    """The page is there in the time that is promised, beside what other tests take of the CPUs."""
+    pid = stack.orchestrator.pid
+    shortest_s = quickest(lambda: took_s(lambda: bob.page(path), pid), ANSWER_S_MOST)
+    assert shortest_s < ANSWER_S_MOST, path
 
 
 def test_the_headline_cases_of_five_hundred_hosts(many: ConsoleStack) -> None:
     bob = many.logged_in("bob")
     assert tuple(twin(many, "/ui/hosts.json?q=node-")["columns"]) == tuple(headline_workloads())
-    assert_prompt(bob, "/ui/hosts?page=3")
+    assert_prompt(many, bob, "/ui/hosts?page=3")
     page = bob.page("/ui/hosts?page=3")
     files = re.findall(r'(?:href|src)="(/ui/static/[^"]+)"', page)
     sizes = [len(page.encode()), *(len(bob.get(path).content) for path in set(files))]
@@ -465,7 +462,7 @@ def test_the_headline_cases_of_five_hundred_hosts(many: ConsoleStack) -> None:
 )
 def test_twenty_thousand_results_of_five_hundred_hosts(many: ConsoleStack, query: str) -> None:
     bob = many.logged_in("bob")
-    assert_prompt(bob, f"/ui/results?{query}")
+    assert_prompt(many, bob, f"/ui/results?{query}")
     assert len(bob.get(f"/ui/results?{query}").content) < 100_000
 
 
@@ -493,7 +490,7 @@ def test_a_comparison_of_six_hundred_cases_is_in_pages(many: ConsoleStack) -> No
     for given, number in ((1, 1), (2, 2), (9999, 12)):
         address = f"/ui/compare?{query}&page={given}"
         # The first answer takes a process of its own.
-        assert_prompt(bob, address)
+        assert_prompt(many, bob, address)
         page = bob.page(address)
         assert len(page.encode()) < 150_000
         # What is said of all figures stays on every page.

@@ -79,9 +79,11 @@ def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
         yield workload.name, {}
         choices = {param.name for param in workload.params if param.type == "choice"}
         chosen = {name: word for name, word in CHOSEN.items() if name in choices}
+        names = {param.name for param in workload.params}
         for param in workload.params:
             if param.type == "choice":
-                beside = chosen | COMPANIONS.get(param.name, {})
+                companions = COMPANIONS.get(param.name, {}).items()
+                beside = chosen | {name: value for name, value in companions if name in names}
                 others = [word for word in param.words if word not in (param.default, *ELSEWHERE)]
                 yield from ((workload.name, {**beside, param.name: word}) for word in others)
             for number in OTHERS.get(param.name, ()):

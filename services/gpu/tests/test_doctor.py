@@ -194,7 +194,7 @@ def test_the_card_of_a_guest_says_how_wide_it_is(
     for lanes, state, text in (
         ("16, 16", OK, "as wide as the cards"),
         ("8, 16", NOTICE, "NVIDIA A10: x8 of x16: copies"),
-        ("[N/A], [N/A]", UNKNOWN, "hypervisor"),
+        ("[N/A], [N/A]", UNKNOWN, "virtual machine"),
     ):
         row = ROW.replace("16, 16", lanes)
         monkeypatch.setattr(smi, "run", lambda _, row=row: (f"{row}\n", None))
