@@ -6,7 +6,6 @@ import random
 import re
 import shlex
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
