@@ -106,7 +106,11 @@ def promised(table: Table, workload: str, params: dict[str, Any]) -> str:
 def trial_of(subsystem: str, table: Table, workload: str, params: dict[str, Any]) -> Trial:
     found = table.workload(workload)
     assert found is not None
-    small = {name: value for name, value in SMALL.items() if found.param(name)}
+    small = {
+        name: max(value, int(param.min or 0))
+        for name, value in SMALL.items()
+        if (param := found.param(name))
+    }
     return Trial(
         tool="hostbench",
         subsystem=subsystem,

@@ -12,7 +12,8 @@ from tests.machine_code import ROOT
 
 # `make test-all` builds it.
 pytestmark = pytest.mark.exhaustive
-ONE_OF_EACH = {case.subsystem: case for case in CASES}
+# The first: other work keeps a clock of all CPUs at once from every trial.
+ONE_OF_EACH = {case.subsystem: case for case in reversed(CASES)}
 
 
 def test_hostbench_takes_no_figure_of_it(tmp_path: Path) -> None:
