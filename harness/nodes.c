@@ -117,7 +117,7 @@ int nodes_bind(void *at, size_t bytes, int node)
 {
     unsigned long mask[NODES_MAX / BITS] = {0};
     mask[(unsigned)node / BITS] = 1UL << (unsigned)node % BITS;
-    /* The kernel takes one bit less than it is told. */
+    /* The kernel reads one bit fewer than this number. */
     return (int)syscall(SYS_mbind, at, bytes, MPOL_BIND, mask, (unsigned long)NODES_MAX + 1, 0);
 }
 

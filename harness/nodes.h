@@ -19,22 +19,22 @@ struct numa_node {
 struct nodes {
     struct numa_node *nodes; /* those that have either, by their numbers */
     size_t count;
-    struct cpulist barred; /* nodes with memory, all of which the cpuset bars */
+    struct cpulist barred; /* nodes whose memory the cpuset does not allow */
 };
 
 /* Reads which of `cpus` and of the memory are on which node. `proc` and `sys` are "/proc" and "/sys"
- * outside tests. false: this kernel shows no nodes, or there is no memory for the answer. To be freed
- * in any case. */
+ * outside tests. Returns false if the kernel lists no nodes, or if
+ * memory ran out. Call nodes_free() in either case. */
 bool nodes_read(struct nodes *nodes, const struct cpulist *cpus, const char *proc, const char *sys);
 void nodes_free(struct nodes *nodes);
-/* The distance that the firmware gives (ACPI's SLIT; 10: the node itself); NaN: none is shown. */
+/* The distance that the kernel states (10: the node itself); NaN if it states none. */
 double nodes_distance(int from, int to, const char *sys);
 
-/* Lets pages of this range, none of which has been touched, come from this node alone. 0, or -1 with
- * errno. */
+/* Binds a range to a node, so that its pages can only come from there. Call it before the first touch.
+ * Returns 0, or -1 with errno. */
 int nodes_bind(void *at, size_t bytes, int node);
-/* The node of each page that these addresses are on, or a negative number: the kernel's reason why it
- * has none. The pages have been touched. 0, or -1 with errno. */
+/* Looks up the node of each of these pages, which must have been touched. A negative number is the
+ * kernel's error for that page. Returns 0, or -1 with errno. */
 int nodes_of_pages(void *const *pages, size_t count, int *nodes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which CPUs and which memory of which node this process may use. */
+/* The CPUs and the memory that this process may use on each node. */
 #include "nodes.h"
 
 #include "check.h"
