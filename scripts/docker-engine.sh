@@ -12,6 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/step.sh
+. scripts/apt.sh
 
 base_image=debian:trixie-slim
 base_release=trixie
@@ -20,6 +21,7 @@ answer_s=60
 pull_s=120
 
 home=$PWD/build/docker
+apt_home=$home/apt
 root=$home/root
 checkout=$(sha256sum <<<"$PWD" | cut -c1-8)
 # Not under build/, since a Unix socket's path has 107 characters at most. As the processes, it is
@@ -74,50 +76,6 @@ own_is_usable() {
 }
 
 # ---- packages, unpacked ----
-
-# apt_get RELEASE ARGUMENTS...: the system's apt-get with lists and files of its own, so that
-# packages of another release can be had and no user's lists change.
-apt_get() {
-    local own=$home/apt/$1 sources=()
-    [[ $1 == "$VERSION_CODENAME" ]] || sources=(-o "Dir::Etc::SourceList=$own/sources.list"
-        -o Dir::Etc::SourceParts=/dev/null)
-    shift
-    apt-get --quiet --yes "${sources[@]}" -o "Dir::State::Lists=$own/lists" \
-        -o "Dir::Cache=$own/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=1 "$@"
-}
-
-# sources RELEASE: the machine's own mirrors, with another release of the same distribution.
-sources() {
-    local keys=/usr/share/keyrings/$ID-archive-keyring.gpg
-    [[ -e $keys ]] && keys="[signed-by=$keys]" || keys=
-    apt_get "$VERSION_CODENAME" indextargets \
-        --format "\$(IDENTIFIER) \$(RELEASE) \$(REPO_URI) \$(COMPONENT)" |
-        awk -v own="^$VERSION_CODENAME(-updates|-security)?$" -v wanted="$1" -v keys="$keys" '
-            $1 == "Packages" && $2 ~ own {
-                sub(/^[^-]*/, wanted, $2)
-                print "deb", keys, $3, $2, $4
-            }' | sort --unique
-}
-
-# One broken source of many is no reason to stop: the packages may come from the others.
-update_lists() { # RELEASE
-    local own=$home/apt/$1
-    mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
-    if [[ $1 != "$VERSION_CODENAME" ]]; then
-        sources "$1" >"$own/sources.list"
-        if [[ ! -s $own/sources.list ]]; then
-            echo "apt has no package source of $VERSION_CODENAME"
-            return 1
-        fi
-    fi
-    apt_get "$1" update || echo "going on with the lists that came"
-}
-
-download() { # RELEASE DIRECTORY PACKAGE...
-    local release=$1 directory=$2
-    shift 2
-    (cd "$directory" && apt_get "$release" download "$@")
-}
 
 # The packages and those of theirs that are missing on this machine.
 download_missing() { # RELEASE DIRECTORY PACKAGE...
@@ -425,7 +383,6 @@ stop() {
     step "stopping the Docker Engine" end_engine
 }
 
-. /etc/os-release
 case ${1:-} in
     start) start ;;
     env) print_environment ;;

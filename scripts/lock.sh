@@ -4,7 +4,7 @@
 # In this order: each takes the versions of those before it as constraints.
 set -euo pipefail
 cd "$(dirname "$0")/../requirements"
-for name in cli service orchestrator kubernetes gpu-build openblas wheel redis audit dev; do
+for name in cli service orchestrator kubernetes gpu-build openblas wheel redis audit dev installers; do
     ../.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --custom-compile-command "make lock" ${UPGRADE:+--upgrade} \
         --output-file "$name.txt" "$name.in"

@@ -31,7 +31,7 @@ def machine(tmp_path: Path) -> Path:
     """A checkout on a machine without Docker; bin/ is all of its PATH."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / "bin").mkdir()
-    for name in ("docker-engine.sh", "step.sh"):
+    for name in ("docker-engine.sh", "apt.sh", "step.sh"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
     for tool in TOOLS:
         real = shutil.which(tool)

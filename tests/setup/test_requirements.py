@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
-NAMES = ["cli", "service", "orchestrator", "openblas", "wheel", "redis", "dev"]
+NAMES = ["cli", "service", "orchestrator", "openblas", "wheel", "redis", "dev", "installers"]
 
 
 def canonical(name: str) -> str:

@@ -1,5 +1,5 @@
-"""`make wheel`: what is in the wheels, on which C libraries their programs run, and that pip
-installs them offline on a host that has Python and nothing else."""
+"""`make wheel`: what is in the wheels, on which C libraries their programs run, and that pip, pipx
+and uvx install them offline on a host that has Python and nothing else."""
 
 import email
 import json
@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ GLIBC = (2, 28)
 # What every glibc of that age has: https://peps.python.org/pep-0600/
 LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 LOADERS = {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+OLD_GLIBC = ROOT / "build/old-glibc"
 QEMU = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
 ONE_TRIAL = ("--threads", "1", "--duration-s", "0.05", "--warmup-s", "0")
 # Of these folders, what only tests and builds need stays out.
@@ -157,6 +159,19 @@ def test_its_programs_run_on_glibc_2_28(wheel: Wheel) -> None:
         assert re.search(r" FUNC .* __libc_csu_init$", read_elf(program, "--symbols"), re.MULTILINE)
 
 
+def assert_they_run(programs: Sequence[Path], prefix: Sequence[str | Path]) -> None:
+    """They have their workloads, which constructors register, and cpu-bench measures."""
+    for program in programs:
+        table = json.loads(subprocess.check_output([*prefix, program, "--list"]))
+        source = ROOT / "build/release" / program.name
+        built = json.loads(subprocess.check_output([source, "--list"]))
+        assert [one["name"] for one in table["workloads"]] == [
+            one["name"] for one in built["workloads"]
+        ]
+    clock = subprocess.check_output([*prefix, programs[0], "clock", *ONE_TRIAL], text=True)
+    assert json.loads(clock.splitlines()[-1])["event"] == "end"
+
+
 def test_the_programs_run(wheel: Wheel) -> None:
     """Also those of the other architecture, which qemu emulates."""
     prefix: Sequence[str] = ()
@@ -164,15 +179,28 @@ def test_the_programs_run(wheel: Wheel) -> None:
         prefix = QEMU
         if shutil.which(prefix[0]) is None:
             pytest.skip(f"{prefix[0]} is not installed")
-    for program in wheel.programs:
-        table = json.loads(subprocess.check_output([*prefix, program, "--list"]))
-        source = ROOT / "build/release" / program.name
-        built = json.loads(subprocess.check_output([source, "--list"]))
-        assert [one["name"] for one in table["workloads"]] == [
-            one["name"] for one in built["workloads"]
-        ]
-    clock = subprocess.check_output([*prefix, wheel.programs[0], "clock", *ONE_TRIAL], text=True)
-    assert json.loads(clock.splitlines()[-1])["event"] == "end"
+    assert_they_run(wheel.programs, prefix)
+
+
+def test_the_programs_run_on_a_real_old_c_library(wheels: Mapping[str, Wheel]) -> None:
+    """From before 2.34, when constructors, threads and dlopen moved into libc.so.6.
+
+    The programs of `make programs` do not start there, so it is another library than this host's.
+    """
+    machine = os.uname().machine
+    loaders = [one for name in LOADERS for one in OLD_GLIBC.glob(f"lib/{machine}-linux-gnu/{name}")]
+    if not loaders:
+        pytest.skip(f"no old C library of {machine} is there: scripts/old-glibc.sh build/old-glibc")
+    (loader,) = loaders
+    prefix = (loader, "--library-path", loader.parent)
+    version = subprocess.check_output([loader, loader.parent / "libc.so.6"], text=True)
+    found = re.search(r"stable release version (\d+)\.(\d+)", version)
+    assert found is not None and GLIBC <= tuple(map(int, found.groups())) < (2, 34), version
+    assert_they_run(wheels[machine].programs, prefix)
+    refused = subprocess.run(
+        [*prefix, ROOT / "build/release/cpu-bench", "--list"], capture_output=True, text=True
+    )
+    assert "version `GLIBC_" in refused.stderr, "this host's own C library is as old"
 
 
 def test_the_same_commit_gives_the_same_bytes(wheels: Mapping[str, Wheel], tmp_path: Path) -> None:
@@ -200,7 +228,7 @@ class FreshHost:
         self.directory = directory
         self.bin = directory / "venv/bin"
 
-    def run(self, program: str, *arguments: str | Path) -> str:
+    def run(self, program: str | Path, *arguments: str | Path) -> str:
         own = () if os.geteuid() == 0 else ("--map-root-user",)
         ended = subprocess.run(
             ["unshare", *own, "--mount", "--net", "sh", "-c", FRESH, "sh", ROOT, self.directory,
@@ -212,6 +240,16 @@ class FreshHost:
         return ended.stdout
 
 
+def pip_of_its_own(environment: Path) -> list[str | Path]:
+    """Make a virtual environment; return the command that calls its pip.
+
+    Under the same interpreter, since pip chooses packages for the one that it runs under.
+    """
+    python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    subprocess.run([python, "-m", "venv", environment], check=True)
+    return [environment / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+
 @pytest.fixture(scope="module")
 def host(wheels: Mapping[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -> FreshHost:
     """One on which pip has installed the wheel from a folder of wheels."""
@@ -220,16 +258,7 @@ def host(wheels: Mapping[str, Wheel], tmp_path_factory: pytest.TempPathFactory) 
         pytest.skip(f"no wheel is made for {os.uname().machine}")
     directory = tmp_path_factory.mktemp("host")
     folder = directory / "wheels"
-    # Under the same interpreter, since pip chooses for the one that it runs under.
-    python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    subprocess.run([python, "-m", "venv", directory / "venv"], check=True)
-    pip = [
-        str(directory / "venv/bin/python"),
-        "-m",
-        "pip",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
+    pip = pip_of_its_own(directory / "venv")
     locked = [part for name in ("cli", "openblas") for part in ("-r", f"requirements/{name}.txt")]
     subprocess.run(
         [*pip, "download", "--require-hashes", "--dest", folder, *locked], cwd=ROOT, check=True
@@ -264,3 +293,39 @@ def test_a_run_ends_with_figures_and_a_page(host: FreshHost) -> None:
     assert set(verdicts.values()) <= {"clean", "noisy", "disturbed"}, document["cases"]
     (page,) = host.directory.glob("results/**/*.html")
     assert "gemm" in page.read_text()
+
+
+def test_pipx_and_uvx_install_it_and_measure_within_a_minute(host: FreshHost) -> None:
+    """From the start of the installer to a figure and a report; the download is not counted."""
+    tools, folder = host.directory / "tools", host.directory / "wheels"
+    locked = ("--require-hashes", "-r", ROOT / "requirements/installers.txt")
+    subprocess.run([*pip_of_its_own(tools), "install", *locked], check=True)
+    (wheel,) = folder.glob("hostbench-*.whl")
+    # uv looks for an interpreter on PATH alone, and leaves out those of virtual environments.
+    offline = (
+        "--python",
+        host.bin / "python",
+        "--offline",
+        "--find-links",
+        folder,
+        "--from",
+        wheel,
+    )
+    measure = ("run", "--workload", "cpu.fma", "--param", "duration_s=0.2", "--idle-policy=force",
+               "--peers=none", "--json", "--results")  # fmt: skip
+
+    begun = time.monotonic()
+    host.run(tools / "bin/pipx", "install", f"--pip-args=--no-index --find-links={folder}", wheel)
+    by_pipx = host.run(host.directory / ".local/bin/hostbench", *measure, "by-pipx")
+    installed = time.monotonic()
+    # uv's launchers of commands call realpath and dirname.
+    path = f"PATH={host.bin}:/usr/bin:/bin"
+    uvx = ("/usr/bin/env", path, tools / "bin/uvx", *offline)
+    by_uvx = host.run(*uvx, "hostbench", *measure, "by-uvx")
+    ended = time.monotonic()
+
+    for output in (by_pipx, by_uvx):
+        (case,) = json.loads(output)["cases"]
+        assert case["verdict"] in {"clean", "noisy", "disturbed"}, case
+    assert len([*host.directory.glob("by-*/*/report.html")]) == 2
+    assert max(installed - begun, ended - installed) < 60
