@@ -1,4 +1,4 @@
-"""Every relative link of a page leads to a file, and to a heading of it."""
+"""A page begins with its title; every relative link leads to a file, and to a heading of it."""
 
 import re
 from functools import cache
@@ -45,6 +45,11 @@ def broken(page: Path) -> list[str]:
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
             found.append(f"{page.relative_to(ROOT)}: {target}")
     return found
+
+
+def test_every_page_begins_with_its_title() -> None:
+    untitled = [page.name for page in PAGES if not page.read_text().startswith("# ")]
+    assert untitled == []
 
 
 def test_links_lead_somewhere() -> None:
