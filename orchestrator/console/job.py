@@ -43,7 +43,8 @@ Page = Annotated[int, Query(ge=1, le=10_000)]
 
 class CaseRow(BaseModel):
     """A case. `state`: its verdict, or `to do`, `measuring`. `figure`: in words, with its interval
-    where one is known; of a case that is not done, the figure of its last trial. `repeat` None: no
+    where one is known; of a case that is not done, the figure of its last trial. `reason`: why the
+    case of an ended job has its verdict; `note`: who took what was taken from it. `repeat` None: no
     job can be submitted for a host of this name."""
 
     title: str
@@ -52,6 +53,7 @@ class CaseRow(BaseModel):
     figure: str | None = None
     of_limit: float | None = None
     note: str | None = None
+    reason: str | None = None
     repeat: Repeat | None = None
 
 
@@ -280,18 +282,17 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
                 state=state,
                 figure=figure,
                 of_limit=one.share_of_limit,
-                note=_reason(one),
+                note=_taken_by(one.culprit),
+                reason=one.reason_text or one.why_not,
                 repeat=repeat_of(one.workload, one.given, job.hosts),
             )
         )
     return rows
 
 
-def _reason(one: CaseFigure) -> str | None:
-    """Return why a case has its verdict, and who took what was taken from it."""
-    by = "something outside this host" if one.culprit == OUTSIDE_HOST else one.culprit
-    parts = (one.reason_text or one.why_not, f"taken by {by}" if by else None)
-    return "; ".join(filter(None, parts)) or None
+def _taken_by(culprit: str | None) -> str | None:
+    by = "something outside this host" if culprit == OUTSIDE_HOST else culprit
+    return f"taken by {by}" if by else None
 
 
 # ---- what a person does ----

@@ -262,8 +262,8 @@ def test_labels_and_reasons_are_text(console: ConsoleStack) -> None:
         index.refresh()
     cases = console.orchestrator.result(job)["cases"]
     (reason,) = (case["reasons"][0]["text"] for case in cases if case["verdict"] == "skipped")
-    notes = {row["state"]: row["note"] for row in twin(console, f"/ui/jobs/{job}.json")["rows"]}
-    assert notes["skipped"] == reason
+    reasons = {row["state"]: row["reason"] for row in twin(console, f"/ui/jobs/{job}.json")["rows"]}
+    assert reasons["skipped"] == reason
     # A reason that another process wrote, for example a service.
     with console.redis.client() as client:
         client.hset(key("job", job), "reason", EVIL)
