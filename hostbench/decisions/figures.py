@@ -100,6 +100,7 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
         given={name: case["params"][name] for name in case.get("given", ())},
         verdict=verdict,
         reason=reasons[0]["code"] if reasons else None,
+        reason_text=reasons[0]["text"] if reasons else None,
         culprit=condition["culprit"] if condition else None,
     )
 

@@ -135,7 +135,7 @@ class CaseFigure(StoredModel):
     - `naive`: see CaseResult. `limit`: the theoretical limit.
     - `given`: the parameters that the suite named: the same case is measured with these.
     - `verdict` None: the job did not finish the case. `reason`: the code of the verdict's first
-      reason. `culprit`: who took what was taken from the trials.
+      reason; `reason_text`: the same in words. `culprit`: who took what was taken from the trials.
     """
 
     case: str
@@ -154,6 +154,7 @@ class CaseFigure(StoredModel):
     given: dict[str, ParamValue] = Field(default={})
     verdict: Verdict | None = None
     reason: str | None = None
+    reason_text: str | None = None
     culprit: str | None = None
 
     def value(self, kind: FigureKind) -> float | None:

@@ -39,6 +39,7 @@ from hostbench.report.content import (
     Section,
     Table,
     Text,
+    Workload,
 )
 
 QUESTION = "Did it change?"
@@ -215,7 +216,7 @@ def _table(caption: str, rows: Sequence[FigureRow], repeats: Repeats) -> Table:
         (*_COLUMNS, Column("repeat")) if repeats else _COLUMNS,
         (
             (
-                row.title,
+                _named(row),
                 *_numbers(row),
                 Mark(row.word),
                 *([_repeat(row, repeats)] if repeats else ()),
@@ -223,6 +224,11 @@ def _table(caption: str, rows: Sequence[FigureRow], repeats: Repeats) -> Table:
             for row in rows
         ),
     )
+
+
+def _named(row: FigureRow) -> Text:
+    workload, _, rest = row.title.partition(" ")
+    return Workload(workload), f" {rest}"
 
 
 def _numbers(row: FigureRow) -> tuple[str, ...]:

@@ -30,6 +30,13 @@ class JobId:
 
 
 @dataclass(frozen=True)
+class Workload:
+    """The name of a workload; the console explains it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Commands:
     """Commands that repeat something, which `of` names; no other on the page has this name. The
     reader can unfold them."""
@@ -74,7 +81,7 @@ class Reference:
     number: int
 
 
-Inline = str | Code | JobId | Commands | Strong | Mark | Share | Reference
+Inline = str | Code | JobId | Workload | Commands | Strong | Mark | Share | Reference
 Text = Inline | tuple[Inline, ...]
 
 

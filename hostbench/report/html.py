@@ -76,17 +76,22 @@ def html(report: Report) -> str:
         undefined=jinja2.StrictUndefined,
         finalize=_printable,
     )
-    add_blocks(environment, mark=_mark)
+    add_blocks(environment, mark=_mark, term=_term)
     css = "".join(path.read_text(encoding="utf-8") for path in (THEME, _LAYOUT, BLOCKS))
     return environment.get_template("page.html.j2").render(report=report, css=Markup(css))  # noqa: S704
 
 
 def add_blocks(
-    environment: jinja2.Environment, *, mark: Callable[[str, str], Markup], job_address: str = ""
+    environment: jinja2.Environment,
+    *,
+    mark: Callable[[str, str], Markup],
+    term: Callable[[str, str], Markup],
+    job_address: str = "",
 ) -> None:
     """Let templates of an environment that finds this folder use blocks.html.j2.
 
-    `mark` returns a word such as a verdict, with the text to show. `job_address`: the address of
+    `mark` returns a word such as a verdict, and `term` one such as the name of a workload, with
+    the text to show. `job_address`: the address of
     jobs, to which the id of one is added; empty: there are no links to jobs.
     """
 
@@ -101,12 +106,17 @@ def add_blocks(
         "keys": _keys,
         "columns": _column_classes,
         "mark": mark,
+        "term": term,
         "job_address": job_address,
     }
 
 
 def _mark(word: str, text: str) -> Markup:
     return Markup('<span class="mark {}">{}</span>').format(word, text)
+
+
+def _term(_word: str, text: str) -> Markup:
+    return Markup("{}").format(text)
 
 
 def _kind(thing: object) -> str:

@@ -27,6 +27,7 @@ from hostbench.report.content import (
     Strong,
     Table,
     Text,
+    Workload,
     inlines,
 )
 from hostbench.report.plaintext import one_line
@@ -128,6 +129,8 @@ def _text(text: Text) -> str:
 def _inline(one: Inline) -> str:
     if isinstance(one, JobId):
         return escaped(one.id)
+    if isinstance(one, Workload):
+        return escaped(one.name)
     if isinstance(one, Code):
         return _code(one.text)
     if isinstance(one, Commands):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import structlog
 from fastapi import Request
@@ -116,6 +116,13 @@ class NamedKeys:
         ]
 
 
+class _HostKeyFile(NamedTuple):
+    """The keys of hosts, as they are sent, and as requests with them are known."""
+
+    keys: Mapping[str, str]
+    known: Keys
+
+
 class HostKeys:
     """The key of each host, with which its services register and are called, one a line of a file:
     HOST KEY. Without a file, all hosts share one key."""
@@ -123,24 +130,22 @@ class HostKeys:
     def __init__(self, shared: str, path: Path | None) -> None:
         self._shared = shared
         self._path = path
-        self._file = WatchedFile[Mapping[str, str]](path, self._parsed, {}) if path else None
+        self._shared_known = [(SERVICES, digest_of(shared))]
+        self._file = WatchedFile(path, self._parsed, _HostKeyFile({}, ())) if path else None
 
     def of(self, host: str) -> str | None:
         """Return the key of a host, or None if it has none, or no longer has one."""
-        return self._shared if self._file is None else self._file.content().get(host)
+        return self._shared if self._file is None else self._file.content().keys.get(host)
 
     def known(self) -> Keys:
         """Return all of them; each except the shared one is bound to its host."""
-        if self._file is None:
-            return [(SERVICES, digest_of(self._shared))]
-        return [
-            (Caller(host, Role.SERVICE, host), digest_of(key))
-            for host, key in self._file.content().items()
-        ]
+        return self._shared_known if self._file is None else self._file.content().known
 
-    def _parsed(self, text: str) -> Mapping[str, str]:
+    def _parsed(self, text: str) -> _HostKeyFile:
         assert self._path is not None
-        return dict(_fields(_HOST_LINE, text, self._path))
+        keys = dict(_fields(_HOST_LINE, text, self._path))
+        known = [(Caller(host, Role.SERVICE, host), digest_of(key)) for host, key in keys.items()]
+        return _HostKeyFile(keys, known)
 
 
 class OwnKey:

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def contents() -> tuple[tuple[str, tuple[Entry, ...]], ...]:
             parts = tokens[number + 2].children or []
             name = str(parts[0].attrs["href"]).removesuffix(".md")
             if document(name) is not None:
-                about = parts[3].content.removeprefix(": ")
+                about = _text(parts[3:]).removeprefix(": ")
                 chapters[-1][1].append(Entry(name, parts[1].content, about))
     return tuple((title, tuple(entries)) for title, entries in chapters if entries)
 
@@ -223,9 +223,13 @@ def _name_headings(tokens: Sequence[Token]) -> None:
 
 
 def _plain(token: Token) -> str:
+    return _text(token.children or ())
+
+
+def _text(parts: Iterable[Token]) -> str:
     return "".join(
         one.content if one.type in ("text", "code_inline") else " " * (one.type == "softbreak")
-        for one in token.children or ()
+        for one in parts
     )
 
 

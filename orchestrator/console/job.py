@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from hostbench.base.units import duration, human, percent
 from hostbench.decisions.index import indexed_figures, indexed_statuses
+from hostbench.judge.condition import OUTSIDE_HOST
 from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.decision import CaseFigure, SubsystemStatus
 from hostbench.model.jobs import TERMINAL, JobView, StackState
@@ -28,6 +29,7 @@ from orchestrator.console.live import Feed, JobState, Sample
 from orchestrator.console.new import command_of, form_of_spec
 from orchestrator.console.paging import Pages, paged
 from orchestrator.console.repeat import Repeat, repeat_of
+from orchestrator.console.results import Tally, tallies_of
 from orchestrator.console.shell import View, add_page, rendered
 from orchestrator.console.visitor import ActingForm, LoggedIn, Visitor, ring_of
 from orchestrator.core import Orchestrator
@@ -41,7 +43,8 @@ Page = Annotated[int, Query(ge=1, le=10_000)]
 
 class CaseRow(BaseModel):
     """A case. `state`: its verdict, or `to do`, `measuring`. `figure`: in words, with its interval
-    where one is known; of a case that is not done, the figure of its last trial. `repeat` None: no
+    where one is known; of a case that is not done, the figure of its last trial. `reason`: why the
+    case of an ended job has its verdict; `note`: who took what was taken from it. `repeat` None: no
     job can be submitted for a host of this name."""
 
     title: str
@@ -50,6 +53,7 @@ class CaseRow(BaseModel):
     figure: str | None = None
     of_limit: float | None = None
     note: str | None = None
+    reason: str | None = None
     repeat: Repeat | None = None
 
 
@@ -93,6 +97,11 @@ class JobPage(View):
     again: str | None = None
     command: str | None = None
     notice: str | None = None
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """How many cases have each verdict, the worst first."""
+        return tallies_of({str(word): count for word, count in self.job.verdicts.items()})
 
 
 @add_page(router, "/jobs/{job_id}", "job.html.j2")
@@ -266,7 +275,6 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
         figure = None if one.headline is None else human(one.headline, one.unit)
         if figure and one.low is not None and one.high is not None and one.headline:
             figure += f" ± {percent((one.high - one.low) / 2 / one.headline)}"
-        note = one.why_not or (f"{one.culprit} took part of the host" if one.culprit else None)
         state = one.verdict or "unfinished"
         rows.append(
             CaseRow(
@@ -274,11 +282,17 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
                 state=state,
                 figure=figure,
                 of_limit=one.share_of_limit,
-                note=note,
+                note=_taken_by(one.culprit),
+                reason=one.reason_text or one.why_not,
                 repeat=repeat_of(one.workload, one.given, job.hosts),
             )
         )
     return rows
+
+
+def _taken_by(culprit: str | None) -> str | None:
+    by = "something outside this host" if culprit == OUTSIDE_HOST else culprit
+    return f"taken by {by}" if by else None
 
 
 # ---- what a person does ----

@@ -1,6 +1,7 @@
 """Results: what is stored, to be looked through and compared."""
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -150,8 +151,16 @@ def _found(core: Orchestrator, wanted: ResultFilter, page: int) -> tuple[Results
     return found, pages
 
 
-def _row(one: ListedResult) -> ResultRow:
+def tallies_of(verdicts: Mapping[str, int]) -> tuple[Tally, ...]:
+    """Return how many cases have each verdict, the worst first."""
     order = [*map(str, WORST_FIRST), UNFINISHED]
+    return tuple(
+        Tally(word=word, count=verdicts[word])
+        for word in sorted(verdicts, key=lambda word: order.index(word))
+    )
+
+
+def _row(one: ListedResult) -> ResultRow:
     figure = one.figures[0] if one.figures else None
     return ResultRow(
         job=one.job,
@@ -159,10 +168,7 @@ def _row(one: ListedResult) -> ResultRow:
         suite=one.suite,
         begun_unix_s=one.begun_unix_s,
         cases=one.cases,
-        tallies=tuple(
-            Tally(word=word, count=one.verdicts[word])
-            for word in sorted(one.verdicts, key=lambda word: order.index(word))
-        ),
+        tallies=tallies_of(one.verdicts),
         figure=None if figure is None else _words(figure),
         verdict=None if figure is None else figure.verdict or UNFINISHED,
     )

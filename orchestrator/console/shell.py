@@ -26,7 +26,7 @@ from hostbench.report.plaintext import one_line
 from orchestrator.api.common import as_json
 from orchestrator.console import static_files
 from orchestrator.console.visitor import LoggedIn, Visitor
-from orchestrator.console.words import explained, mark, term
+from orchestrator.console.words import explained, mark, term, with_code
 from orchestrator.core import Orchestrator
 from orchestrator.observe import health
 
@@ -165,10 +165,11 @@ def environment(boards: str | None = None) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         finalize=_printable,
     )
-    add_blocks(made, mark=mark, job_address="/ui/jobs/")
+    add_blocks(made, mark=mark, term=term, job_address="/ui/jobs/")
     made.filters |= {
         "ago": ago,
         "clock": clock,
+        "code": with_code,
         "duration": duration,
         "human": human,
         "moment": moment,
@@ -178,7 +179,6 @@ def environment(boards: str | None = None) -> jinja2.Environment:
     made.globals |= {
         "boards": boards.rstrip("/") if boards else None,
         "explained": explained,
-        "term": term,
         "navigation": NAVIGATION,
         "static": static_files.address,
         "version": hostbench.__version__,

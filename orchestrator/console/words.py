@@ -2,6 +2,7 @@
 
 from markupsafe import Markup
 
+from hostbench.report.plaintext import one_line
 from orchestrator.console.documents import WORKLOAD, Meaning, meanings
 
 
@@ -28,6 +29,15 @@ def term(word: str, text: str) -> Markup:
     return Markup(
         '<button type="button" class="term word" popovertarget="word-{0}">{1}</button>'
     ).format(slug(word), text)
+
+
+def with_code(text: str) -> Markup:
+    """Return a text of a program's table, in which ` stands before and after code."""
+    parts = one_line(text).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(parts)
+    )
 
 
 def explained(page: str) -> list[tuple[str, tuple[Meaning, ...]]]:

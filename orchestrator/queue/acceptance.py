@@ -68,8 +68,8 @@ class Acceptance:
         for subsystem in subsystems:
             if subsystem not in facts.tables:
                 raise refusal(
-                    f"{first.name} has no service {subsystem}; it has {listing(facts.tables)}: "
-                    "start that service there, or name another host",
+                    f"host {first.name} has no service {subsystem}; it has "
+                    f"{listing(facts.tables)}: start that service there, or name another host",
                     "hosts",
                 )
         plan = self._plan(spec, suite, facts, two_hosts=len(states) > 1)
@@ -90,9 +90,9 @@ class Acceptance:
         far = states[1]
         if between.subsystem not in far.alive:
             raise refusal(
-                f"{far.name} has no service {between.subsystem}, where {between.title} is to have "
-                f"its far end; it has {listing(far.alive)}: start that service there, name another "
-                "second host, or give the network cases target: loopback",
+                f"host {far.name} has no service {between.subsystem}, where {between.title} is to "
+                f"have its far end; it has {listing(far.alive)}: start that service there, name "
+                "another second host, or give the network cases target: loopback",
                 "hosts",
             )
         return (between.subsystem,)

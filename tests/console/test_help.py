@@ -8,7 +8,7 @@ from hostbench.model.decision import Word
 from hostbench.model.jobs import StackState
 from hostbench.model.result import ConditionState, Verdict
 from orchestrator.console.documents import DOCS, contents, document, meanings, names
-from orchestrator.console.words import mark
+from orchestrator.console.words import mark, with_code
 from tests.console.real_console import ConsoleStack
 from tests.console.test_pages import text_of, twin
 from tests.each import each
@@ -33,6 +33,15 @@ def test_the_docs_explain_each_word_that_the_console_marks() -> None:
 def test_a_word_of_the_docs_is_a_button_and_another_is_text() -> None:
     assert 'popovertarget="word-not-comparable"' in mark("not comparable")
     assert mark("<b>").startswith('<span class="mark ') and "<b>" not in mark("<b>")
+
+
+def test_code_in_a_text_of_a_table() -> None:
+    assert with_code("the fact `sum` of <b>") == "the fact <code>sum</code> of &lt;b&gt;"
+
+
+def test_what_a_page_of_the_docs_is_for_has_its_code() -> None:
+    about = {entry.name: entry.about for _, entries in contents() for entry in entries}
+    assert about["maps"] == "the pictures of hostbench run maps, with sources and traps"
 
 
 def test_every_page_of_the_docs_is_there(console: ConsoleStack) -> None:

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from markupsafe import escape
 
+from hostbench.decisions.index import FigureIndex
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import JobDirectory
 from orchestrator.console.hosts import CARDS
@@ -256,6 +257,13 @@ def test_labels_and_reasons_are_text(console: ConsoleStack) -> None:
     states = {row["title"]: row["state"] for row in view["rows"]}
     assert states["cpu.clock <b>bold</b>"] in ("clean", "noisy", "disturbed")
     assert "skipped" in states.values()
+    # Why a case has its verdict, also when its figures come from the index.
+    with FigureIndex(console.orchestrator.results) as index:
+        index.refresh()
+    cases = console.orchestrator.result(job)["cases"]
+    (reason,) = (case["reasons"][0]["text"] for case in cases if case["verdict"] == "skipped")
+    reasons = {row["state"]: row["reason"] for row in twin(console, f"/ui/jobs/{job}.json")["rows"]}
+    assert reasons["skipped"] == reason
     # A reason that another process wrote, for example a service.
     with console.redis.client() as client:
         client.hset(key("job", job), "reason", EVIL)

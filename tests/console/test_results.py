@@ -165,6 +165,21 @@ def test_a_comparison_has_every_figure_without_scripts(stored: Stored) -> None:
     assert " style=" not in page and "hostbench compare --stack" in page
 
 
+def test_a_comparison_of_a_replaced_document_is_made_again(stored: Stored) -> None:
+    results = stored.console.orchestrator.results
+    jobs = store_series(results, "replaced-1", [1.0, 1.0], day=20)
+    address = f"/ui/compare.json?{urlencode({'a': jobs[0], 'b': jobs[1]})}"
+
+    def ratios() -> set[float]:
+        cases = stored.twin(address)["comparison"]["cases"]
+        return {round(case["changes"]["undisturbed"]["ratio"], 3) for case in cases}
+
+    assert ratios() == {1.0}
+    # As a resumed job does, and before the index has read it.
+    store_series(results, "replaced-1", [1.0, 0.5], day=20)
+    assert ratios() == {0.5}
+
+
 def test_each_case_says_how_to_measure_it_again(stored: Stored) -> None:
     a, b = ",".join(stored.jobs[:6]), ",".join(stored.jobs[-6:])
     document = JobDirectory(stored.console.orchestrator.results / stored.jobs[-1]).load()
@@ -494,7 +509,7 @@ def test_a_comparison_of_six_hundred_cases_is_in_pages(many: ConsoleStack) -> No
         assert len(page.encode()) < 150_000
         # What is said of all figures stays on every page.
         assert "Worse: of 600 cases 10 worse, 20 not comparable, 10 better, 560 same." in page
-        rows = re.findall(r"<th scope=row>([^<]*)", page)
+        rows = [text_of(row) for row in re.findall(r"<th scope=row>(.*?)<td>", page)]
         shown = [title for title in rows if title.startswith(CASE)]
         view = twin(many, address.replace("?", ".json?", 1))
         cases = view["comparison"]["cases"]

@@ -171,6 +171,7 @@
   }
 
   function begin() {
+    document.getElementById("chart-figure").replaceChildren();
     charts = [
       chart("chart-figure", 220, tick, (_, low, high) => [0, high > 0 ? high * 1.1 : 1], {
         points: { size: 5, fill: colour("bar") },
