@@ -126,4 +126,4 @@ def _stacked(canvas: Canvas, row: HostsRow, x: Scale, base: float, room: float) 
         if beyond:
             tip = -6 if value == x.low else 6
             canvas.shape([(edge + tip, base), (edge, base - 4), (edge, base + 4)], Ink.QUIET)
-            canvas.text((edge, base - 12), str(len(beyond)), ink=Ink.QUIET, anchor="middle")
+            canvas.text((edge, base - 12), f"{len(beyond):,}", ink=Ink.QUIET, anchor="middle")
