@@ -58,6 +58,7 @@ from grafana.tables import (
 )
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
+from hostbench.model.result import ConditionState
 from hostbench.model.summary import Verdict
 
 # The words with a known error rate; all others have no colour.
@@ -104,6 +105,7 @@ HOST_COLUMNS = {
     "condition": "host was",
     "share": "taken",
     "culprit": "culprit",
+    "held": "clock held",
 }
 FOUND = ((None, "text"), (1, "orange"))
 # The host computed wrong: worse than all other findings.
@@ -177,7 +179,7 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
 
 
 def _lines() -> table.Panel:
-    """Return a row for each host: five queries, merged by host."""
+    """Return a row for each host: six queries, merged by host."""
     newest = latest(
         '"efficiency", "delivered_ratio", "condition_share", "condition", "culprit", "verdict", '
         '"until_ms"',
@@ -194,23 +196,34 @@ def _lines() -> table.Panel:
         'min("delivered_ratio") AS "delivered_ratio", max("until_ms") AS "until_ms" '
         f'FROM ({newest}) GROUP BY "host"'
     )
-    taken = f'SELECT max("condition_share") AS "share", "condition", "culprit" FROM ({newest})'
+    # A share of the trials' time, of GPUs often all of it, that would hide those of the CPUs' time.
+    throttled = ConditionState.THROTTLED
+    taken = (
+        'SELECT max("condition_share") AS "share", "condition", "culprit" '
+        f'FROM ({newest}) WHERE "condition" != \'{throttled}\' GROUP BY "host"'
+    )
+    clock = (
+        f'SELECT max("condition_share") AS "held" FROM ({newest}) '
+        f'WHERE {equals("condition", throttled)} GROUP BY "host"'
+    )
     panel = (
         plain_table()
         .title("Each host in a line")
         .description(
             "The newest result of every case of a host: when the last one ended; how many cases "
             "there are, and how many of them are corrupt, invalid or failed, or disturbed; the "
-            "lowest share of a limit and the lowest share delivered; what took most of the host, "
-            "with its share and the culprit. Nothing stands where there is none, or where it is "
-            "unknown."
+            "lowest share of a limit and the lowest share delivered; what took most of the "
+            "CPUs' time, with its share and the culprit; the largest share of a trial's time in "
+            "which heat or power held a clock down. Nothing stands where there is none, or where "
+            "it is unknown."
         )
         .height(9)
         .with_target(Query(worst, "A", TABLE))
-        .with_target(Query(f'{taken} GROUP BY "host"', "B", TABLE))
+        .with_target(Query(taken, "B", TABLE))
         .with_target(Query(counted("corrupt", Verdict.CORRUPT), "C", TABLE))
         .with_target(Query(counted("unusable", Verdict.INVALID, Verdict.FAILED), "D", TABLE))
         .with_target(Query(counted("disturbed", Verdict.DISTURBED), "E", TABLE))
+        .with_target(Query(clock, "F", TABLE))
         # See the table of the board Overview.
         .with_transformation(transformation("filterFieldsByName", exclude={"names": ["Time"]}))
         .with_transformation(transformation("merge"))
@@ -226,6 +239,7 @@ def _lines() -> table.Panel:
         .override_by_name("host was", [*coloured_text(PLAIN), width(90)])
         .override_by_name("taken", [*number(SHARE, 1, 75), *coloured_text(PLAIN)])
         .override_by_name("culprit", [*coloured_text(PLAIN), prop("custom.minWidth", 200)])
+        .override_by_name("clock held", [*number(SHARE, 1, 95), *coloured_text(PLAIN)])
     )
     return sorted_by(panel, "host")
 

@@ -93,8 +93,8 @@ def bound(ratio: float) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """Return `1 case` or `2 cases`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return `1 case`, `2 cases` or `1,000 cases`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def some_of(names: Sequence[str], most: int) -> str:

@@ -270,7 +270,7 @@ class Follower:
 def counts_text(statuses: Iterable[NodeStatus]) -> str:
     """Return how many nodes are how far: `3 waiting, 2 running, 40 measured`."""
     counts = Counter(status.state for status in statuses)
-    return ", ".join(f"{counts[state]} {state}" for state in NodeState if counts[state])
+    return ", ".join(f"{counts[state]:,} {state}" for state in NodeState if counts[state])
 
 
 def exit_code(statuses: Sequence[NodeStatus], lacking: object = None) -> ExitCode:

@@ -127,7 +127,7 @@ def _check_nodes(nodes: "Sequence[str]") -> None:
     if len(nodes) < 2:
         raise UsageError(f"{shown(nodes[0])} is one node; a pair needs two: name more nodes")
     if len(nodes) > NODES_MOST:
-        raise UsageError(f"{len(nodes)} nodes are too many; give at most {NODES_MOST}")
+        raise UsageError(f"{len(nodes):,} nodes are too many; give at most {NODES_MOST:,}")
     seen: set[str] = set()
     for node in nodes:
         if node in seen:

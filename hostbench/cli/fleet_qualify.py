@@ -95,9 +95,7 @@ def qualify(
         if engine.campaign(name).pairs:
             raise UsageError(f"{name} measures pairs of nodes; hostbench fleet pairs judges them")
         for status in engine.status(name):
-            known = nodes.get(status.node)
-            before = None if known is None else known.qualified
-            found[status.node] = qualification(status, hosts, now_s, before)
+            found[status.node] = qualification(status, hosts, now_s, nodes.get(status.node))
     gate.put(found, nodes)
     _show(found, nodes, as_json=as_json)
     raise typer.Exit(exit_code(tuple(found.values())))

@@ -88,7 +88,7 @@ def rounds_for(
 def _check_count(pairs: int, choice: PairsChoice) -> None:
     if pairs > PAIRS_MOST:
         raise UsageError(
-            f"--pairs {choice} is {pairs} pairs, and a campaign has at most {PAIRS_MOST}; give "
+            f"--pairs {choice} is {pairs:,} pairs, and a campaign has at most {PAIRS_MOST:,}; give "
             "fewer --rounds, or fewer --nodes"
         )
 

@@ -95,7 +95,7 @@ def hosts_of(jobs: Sequence[JobFigures], now_s: float) -> tuple[list[Host], list
     if len(hosts) == 1:
         (only,) = hosts.values()
         raise UsageError(
-            f"{'the document is' if len(own) == 1 else f'all {len(own)} documents are'} of one "
+            f"{'the document is' if len(own) == 1 else f'all {len(own):,} documents are'} of one "
             f"host, {only.name}, and a fleet has several; compare one host with a baseline: "
             "hostbench baseline check"
         )
@@ -152,7 +152,7 @@ def _cloned(machines: Mapping[str, set[str]], jobs: Sequence[JobFigures]) -> Ite
     for machine, names in machines.items():
         if len(names) > 1 and machine not in nodes:
             yield (
-                f"{len(names)} hosts have one machine id ({some_of(sorted(names), NAMED)}), as "
+                f"{len(names):,} hosts have one machine id ({some_of(sorted(names), NAMED)}), as "
                 "copies of one image do. The report distinguishes them by their names."
             )
 
@@ -179,7 +179,7 @@ def _take_logs(hosts: Sequence[Host]) -> Iterator[str]:
     target = next(job for host in hosts for job in host.jobs if _versions(job) == usual)
     if len(counts) > 1:
         others = sum(counts.values()) - counts[usual]
-        yield f"{plural(others, 'job')} of {sum(counts.values())} are of other program versions."
+        yield f"{plural(others, 'job')} of {sum(counts.values()):,} are of other program versions."
     methods: dict[tuple[object, ...], tuple[float, str | None]] = {}
     left_out: Counter[str] = Counter()
     for host in hosts:

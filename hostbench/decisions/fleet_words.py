@@ -104,7 +104,7 @@ def off_words(one: FleetFigure) -> str:
     side = "least" if one.direction == "higher" else "most"
     return (
         f"{one.title} {human(one.value, one.unit)}, {percent(one.lost_ratio)} worse than usual, "
-        f"expected at {side} {human(one.expected, one.unit)} ({one.hosts} hosts, {TOLERANCE}): "
+        f"expected at {side} {human(one.expected, one.unit)} ({one.hosts:,} hosts, {TOLERANCE}): "
         f"{one.word}"
     )
 

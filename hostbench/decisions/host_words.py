@@ -34,7 +34,7 @@ def figure_words(one: FigureCheck) -> str:
     side = "least" if one.direction == "higher" else "most"
     free = ", distribution-free" if one.distribution_free else ""
     return (
-        f"{figure}, expected at {side} {human(one.expected, one.unit)} ({one.hosts} hosts, "
+        f"{figure}, expected at {side} {human(one.expected, one.unit)} ({one.hosts:,} hosts, "
         f"{TOLERANCE}{free}): {one.word}"
     )
 

@@ -174,7 +174,7 @@ def racks_of(
         own = [node for name in wanted for node in _nodes_like(name, nodes, label, missing)]
         if not own:
             raise UsageError(
-                f"--rack {label} is unknown: none of its nodes is among the {len(nodes)} given "
+                f"--rack {label} is unknown: none of its nodes is among the {len(nodes):,} given "
                 f"ones, such as {listing(nodes[:3])}"
             )
         for node in own:

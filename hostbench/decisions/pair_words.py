@@ -46,7 +46,7 @@ def suspect_links_sentence(matrix: PairMatrix) -> str | None:
     count = sum(one.word is PairWord.SUSPECT for one in matrix.links)
     if not count:
         return None
-    return f"{plural(count, 'link')} of {len(matrix.links)} suspect; one in twenty sound ones is."
+    return f"{plural(count, 'link')} of {len(matrix.links):,} suspect; one in twenty sound ones is."
 
 
 def headline(matrix: PairMatrix) -> str:
@@ -137,8 +137,8 @@ def coverage_sentence(matrix: PairMatrix) -> str:
     if matrix.links_share >= 1:
         return "Every link was measured."
     return (
-        f"{len(matrix.links)} links were measured, {share} of all: a single slow link had a chance "
-        f"of {share} to be seen. hostbench fleet schedule --full measures every link."
+        f"{len(matrix.links):,} links were measured, {share} of all: a single slow link had a "
+        f"chance of {share} to be seen. hostbench fleet schedule --full measures every link."
     )
 
 
@@ -164,7 +164,7 @@ def at_once_sentence(one: AtOnce) -> str:
     return (
         f"{where}, pairs that are measured at the same time as others reach {percent(one.ratio)} "
         f"of what they reach alone (95 % interval of the difference: {low} to {high}; "
-        f"{one.together} and {plural(one.alone, 'measurement')})."
+        f"{one.together:,} and {plural(one.alone, 'measurement')})."
     )
 
 

@@ -405,8 +405,8 @@ def _why_undecided(measurements: Sequence[Measurement], hosts: int, degrees: int
             odd = odd or sides[other] == sides[host]
     if len(sides) < hosts:
         return (
-            f"{len(sides)} of {hosts} hosts were measured with each other alone; measure pairs of "
-            "both parts, as hostbench fleet schedule gives them"
+            f"{len(sides):,} of {hosts:,} hosts were measured with each other alone; measure pairs "
+            "of both parts, as hostbench fleet schedule gives them"
         )
     if not odd:
         return (

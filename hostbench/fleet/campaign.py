@@ -101,10 +101,24 @@ class Campaign:
 
 
 @dataclass(frozen=True)
+class MeasuredSystem:
+    """What a repair or a roll-out changes of a host: its kernel, and hashes of its machine id and
+    boot id; None: unknown."""
+
+    kernel: str
+    machine: str | None = None
+    boot: str | None = None
+
+
+@dataclass(frozen=True)
 class Digest:
-    """A node's summary of its document; it fits into a termination message. `unposted`: why the
-    document could not be posted to the orchestrator that the campaign names; the engine has it all
-    the same."""
+    """A node's summary of its document; it fits into a termination message.
+
+    - `unposted`: why the document could not be posted to the orchestrator that the campaign names;
+      the engine has it all the same.
+    - `system`: what the node was measured with, as the document has it; None: the node ran an
+      earlier hostbench.
+    """
 
     job: str
     digest: str
@@ -112,6 +126,7 @@ class Digest:
     verdicts: dict[Verdict, int]
     member: CampaignMember
     unposted: str | None = None
+    system: MeasuredSystem | None = None
 
 
 @dataclass(frozen=True)

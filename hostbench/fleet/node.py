@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError, shown
 from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import plural
-from hostbench.fleet.campaign import Campaign, Digest
+from hostbench.fleet.campaign import Campaign, Digest, MeasuredSystem
 from hostbench.fleet.pair.end import End, no_lease
 from hostbench.fleet.pair.near import near_end
 from hostbench.model.campaign import EngineName, LockName
@@ -185,6 +185,11 @@ def digest_of(document: ResultDocument, unposted: str | None = None) -> Digest:
         verdicts=document.job.verdicts,
         member=document.member,
         unposted=unposted,
+        system=MeasuredSystem(
+            kernel=document.host.kernel,
+            machine=document.host.machine,
+            boot=None if document.boot is None else document.boot.id,
+        ),
     )
 
 

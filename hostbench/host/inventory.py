@@ -84,7 +84,7 @@ def boot(root: Path = Path("/")) -> Boot | None:
     boot_id = read_text(root / "proc/sys/kernel/random/boot_id")
     if boot_id is None:
         return None
-    return Boot(id=_hash(boot_id), since_s=time.clock_gettime(time.CLOCK_BOOTTIME))
+    return Boot(id=boot_hash(boot_id), since_s=time.clock_gettime(time.CLOCK_BOOTTIME))
 
 
 def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
@@ -116,6 +116,11 @@ def _machine(root: Path) -> str | None:
 def machine_hash(machine_id: str) -> str:
     """Return what identifies a machine in results."""
     return _hash(machine_id.strip())
+
+
+def boot_hash(boot_id: str) -> str:
+    """Return what identifies a boot in results."""
+    return _hash(boot_id.strip())
 
 
 def _hash(identity: str) -> str:

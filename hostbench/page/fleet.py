@@ -208,7 +208,7 @@ def _populations(fleet: FleetCheck) -> Table:
         facts = ", ".join(f"{name} {value}" for name, value in one.facts) or DASH
         differs = ", ".join(ratio_words(ratio) for ratio in one.differs) or DASH
         beside = DASH if one.beside is None else str(one.beside + 1)
-        rows.append((str(number), str(one.hosts), one.key.words, facts, beside, differs))
+        rows.append((str(number), f"{one.hosts:,}", one.key.words, facts, beside, differs))
     columns = ("number", "hosts", "model", "only these have", "beside", "differs in")
     return plain_table(
         "Each is judged by itself",
@@ -324,7 +324,8 @@ def _sure(fleet: FleetCheck) -> Iterator[str]:
     yield (
         "Expected: with 95 % confidence, 95 % of sound hosts are above it (for times: below). The "
         "band of the charts reaches from there to as far on the other side of the usual figure. "
-        f"A host is compared with the others of its population, and with none below {HOSTS_LEAST}."
+        "A host is compared with the others of its population, and is not judged with fewer than "
+        f"{HOSTS_LEAST} of them."
     )
     yield (
         "Chance: how often a sound host shows this one figure. Low hosts leave the reference, so "

@@ -127,7 +127,7 @@ def _more(matrix: PairMatrix) -> Iterator[Section]:
 
 def _table(caption: str, found: Sequence[Judged]) -> Table:
     rows = tuple(
-        (sentence(named(one)), relative(one.ratio), str(one.measured), Mark(one.word))
+        (sentence(named(one)), relative(one.ratio), f"{one.measured:,}", Mark(one.word))
         for one in found
     )
     columns = (
@@ -150,7 +150,7 @@ def _chart(matrix: PairMatrix) -> Chart:
         if a in place and b in place:
             cells[place[a], place[b]] = cells[place[b], place[a]] = ratio
     some = (
-        f" Of {len(matrix.hosts)} hosts the {len(hosts)} slowest."
+        f" Of {len(matrix.hosts):,} hosts the {len(hosts)} slowest."
         if len(hosts) < len(matrix.hosts)
         else ""
     )
@@ -227,7 +227,7 @@ def _uplinks(matrix: PairMatrix) -> Table:
             one.rack,
             relative(one.ratio),
             DASH if one.inside_ratio is None else relative(one.inside_ratio),
-            str(one.measured),
+            f"{one.measured:,}",
             Mark(one.word),
         )
         for one in sorted(matrix.uplinks, key=lambda uplink: uplink.ratio)
@@ -237,7 +237,7 @@ def _uplinks(matrix: PairMatrix) -> Table:
 
 def _hosts(matrix: PairMatrix) -> Block:
     rows = tuple(
-        (one.host, one.rack or DASH, relative(one.ratio), str(one.measured), Mark(one.word))
+        (one.host, one.rack or DASH, relative(one.ratio), f"{one.measured:,}", Mark(one.word))
         for one in sorted(matrix.hosts, key=lambda host: host.ratio)
     )
     table = plain_table("Hosts, the slowest first", _HOST_COLUMNS, rows, narrow="wraps")

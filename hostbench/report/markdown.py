@@ -51,7 +51,9 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _blocks(report.answer, 2)
     yield from _block(report.facts, 2)
     if report.tally:
-        counts = ", ".join(f"{count} {verdict or 'unfinished'}" for verdict, count in report.tally)
+        counts = ", ".join(
+            f"{count:,} {verdict or 'unfinished'}" for verdict, count in report.tally
+        )
         yield from (f"**{counts}**", "")
     for notice in report.notices:
         yield from _block(notice, 2)

@@ -23,6 +23,7 @@ from lightkube.models.core_v1 import (
     NodeDaemonEndpoints,
     NodeSpec,
     NodeStatus,
+    NodeSystemInfo,
     Taint,
 )
 from lightkube.models.meta_v1 import ObjectMeta
@@ -40,8 +41,8 @@ STAGES = (
     PROGRAMS / "stages/node/fast/node-initialize.yaml",
     PROGRAMS / "stages/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
     PROGRAMS / "stages/pod/fast/pod-ready.yaml",
-    PROGRAMS / "stages/pod/fast/pod-delete.yaml",
     Path(__file__).parent / "pod-complete.yaml",
+    Path(__file__).parent / "pod-delete.yaml",
 )
 # Of a pod on a simulated node: how it ends (pod-complete.yaml). Without an exit code it runs on.
 DURATION = "simulated.hostbench.dev/duration"
@@ -51,6 +52,18 @@ MESSAGE = "simulated.hostbench.dev/message"
 SIMULATED = "kwok.x-k8s.io/node"
 NOT_READY = "node.kubernetes.io/not-ready"
 CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+SYSTEM = NodeSystemInfo(
+    architecture="amd64",
+    bootID="simulated-boot",
+    containerRuntimeVersion="",
+    kernelVersion="6.1.0-simulated",
+    kubeProxyVersion="",
+    kubeletVersion="",
+    machineID="",
+    operatingSystem="linux",
+    osImage="",
+    systemUUID="",
+)
 STOP_S = 20.0
 # Locally administered.
 BRIDGE_ADDRESS = "02:00:00:00:00:01"
@@ -404,6 +417,7 @@ class Cluster:
                 allocatable=has,
                 addresses=[NodeAddress("127.0.0.1", "InternalIP"), NodeAddress(name, "Hostname")],
                 daemonEndpoints=NodeDaemonEndpoints(kubeletEndpoint=kubelet),
+                nodeInfo=SYSTEM,
             )
             metadata = ObjectMeta(
                 name=name,

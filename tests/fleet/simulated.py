@@ -7,6 +7,7 @@ that fails.
 """
 
 import contextlib
+import json
 from collections.abc import Mapping
 
 from lightkube import ApiError
@@ -14,7 +15,8 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace, ServiceAccount
 
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, PAIR_ANNOTATION
-from tests.fleet.cluster import DURATION, EXIT_CODE, MESSAGE, Cluster
+from hostbench.host.inventory import boot_hash
+from tests.fleet.cluster import DURATION, EXIT_CODE, MESSAGE, SYSTEM, Cluster
 from tests.fleet.policy import change_pods
 
 PAIR_DURATION = "3s"
@@ -28,10 +30,12 @@ _OF_PAIR = (
     f"""({_IS_PAIR} ? ',"far_node":"' + {_PAIR}.split('+')[1] + '","round":' + """
     f"""{_PAIR}.split('-')[0] : '')"""
 )
+_SYSTEM = json.dumps({"kernel": SYSTEM.kernelVersion, "boot": boot_hash(SYSTEM.bootID)})
 _DIGEST = (
     """'{"job":"20261126T120000Z-small-0001","digest":"sha256:' + NODE + '","exit_code":0,'"""
     """ + '"verdicts":{"clean":1},"member":{"campaign":"' + CAMPAIGN + '","engine":"kubernetes",'"""
-    """ + '"cluster":"uid","node":"' + NODE + '","lock":"lease"' + OF_PAIR + '}}'"""
+    """ + '"cluster":"uid","node":"' + NODE + '","lock":"lease"' + OF_PAIR + '},"system":'"""
+    f" + '{_SYSTEM}}}'"
 ).replace("NODE", _NODE).replace("CAMPAIGN", _CAMPAIGN).replace("OF_PAIR", _OF_PAIR)  # fmt: skip
 
 

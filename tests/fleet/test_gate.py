@@ -11,12 +11,18 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import invoke
 from hostbench.fleet.campaign import Campaign
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
-from hostbench.fleet.kubernetes.gate import CONDITION, QUALIFIED_LABEL, UNQUALIFIED
+from hostbench.fleet.kubernetes.gate import (
+    BOOT,
+    CONDITION,
+    QUALIFIED_LABEL,
+    SYSTEM_ANNOTATION,
+    UNQUALIFIED,
+)
 from hostbench.fleet.kubernetes.objects import PodOptions
 from hostbench.model.baseline import HostWord
 from hostbench.model.fleet import FleetCheck, FleetHost
 from tests.fleet.campaigns import small_suite
-from tests.fleet.cluster import Cluster
+from tests.fleet.cluster import SYSTEM, Cluster
 from tests.fleet.simulated import REASON, add_namespace
 
 NAMES = ("gate-fails", "gate-good", "gate-low")
@@ -98,19 +104,38 @@ def test_nodes_say_whether_they_may_have_work(
     assert gate(simulated, "gate-good") == ("True", "Measured", "true", False)
     assert invoke(["fleet", "qualify", "--reboots"]) == ExitCode.UNDECIDED
     assert gate(simulated, "gate-good") == ("Unknown", "Rebooted", "unknown", False)
+    # The campaign measured the boot before it, whenever it is called.
+    for _ in range(2):
+        assert invoke(["fleet", "qualify", "october", *options]) == ExitCode.WORSE
+        assert gate(simulated, "gate-good") == ("True", "Measured", "true", False)
+        assert invoke(["fleet", "qualify", "--reboots"]) == ExitCode.UNDECIDED
+        assert gate(simulated, "gate-good") == ("Unknown", "Rebooted", "unknown", False)
+    # The boot of a node that an earlier version qualified is not recorded.
+    assert invoke(["fleet", "qualify", "october", *options]) == ExitCode.WORSE
+    node = simulated.client.get(Node, "gate-good")
+    assert node.metadata is not None and node.metadata.annotations is not None
+    system = json.loads(node.metadata.annotations[SYSTEM_ANNOTATION])
+    del system[BOOT]
+    old = {"metadata": {"annotations": {SYSTEM_ANNOTATION: json.dumps(system)}}}
+    simulated.client.patch(Node, "gate-good", old)
+    assert invoke(["fleet", "qualify", "--reboots"]) == ExitCode.UNDECIDED
+    assert gate(simulated, "gate-good") == ("Unknown", "BootUnknown", "unknown", False)
     assert invoke(["fleet", "qualify", "october", *options]) == ExitCode.WORSE
     capsys.readouterr()
     # A roll-out of another kernel.
-    node = simulated.client.get(Node, "gate-good")
-    assert node.status is not None and node.status.nodeInfo is not None
-    before = node.status.nodeInfo.kernelVersion
     info = {"status": {"nodeInfo": {"kernelVersion": "7.0.0-new"}}}
     simulated.client.patch(Node.Status, "gate-good", info)
     assert invoke(["fleet", "qualify", "--json"]) == ExitCode.UNDECIDED
     (found,) = json.loads(capsys.readouterr().out)["nodes"].values()
     assert found["reason"] == "SystemChanged"
-    assert found["message"] == f"its kernel was {before} and is 7.0.0-new"
+    assert found["message"] == f"its kernel was {SYSTEM.kernelVersion} and is 7.0.0-new"
     assert gate(simulated, "gate-good") == ("Unknown", "SystemChanged", "unknown", False)
+    # Nor does the campaign, which measured the old one, qualify the new one.
+    assert invoke(["fleet", "qualify", "october", *options]) == ExitCode.WORSE
+    assert (
+        f"gate-good: Unknown: SystemChanged: its kernel was {SYSTEM.kernelVersion} when it was "
+        "measured and is 7.0.0-new"
+    ) in capsys.readouterr().out
 
 
 def test_bad_options_are_refused(simulated: Cluster, tmp_path: Path) -> None:

@@ -236,6 +236,25 @@ def run_states(engine: KubernetesEngine, name: str) -> dict[str, NodeState]:
     return {status.node: status.state for status in engine.status(name)}
 
 
+def test_a_node_that_is_drained_while_it_measures_has_failed(simulated: Cluster) -> None:
+    namespace = add_namespace(simulated, "drain")
+    simulated.add_nodes(["drain-runs"], labels={"test": "drain"})
+    engine = KubernetesEngine(namespace, PODS)
+    engine.start(campaign(engine, "drain"))
+    until(engine, "drain", lambda all_: NodeState.RUNNING in states(all_).values())
+    simulated.kubectl("drain", "drain-runs", "--delete-emptydir-data", "--ignore-daemonsets")
+    (*_, last) = engine.watch("drain")
+    assert last.state is NodeState.FAILED
+    assert last.reason is not None
+    assert last.reason.endswith("its pod was deleted, as kubectl drain does: the node is cordoned")
+    # Back in service it is measured again.
+    simulated.cordon("drain-runs", on=False)
+    assert engine.retry("drain") == ("drain-runs",)
+    until(engine, "drain", lambda all_: NodeState.RUNNING in states(all_).values())
+    engine.clean("drain")
+    assert left(simulated, namespace) == []
+
+
 def test_at_most_so_many_nodes_at_once_or_when_a_queue_lets_them(simulated: Cluster) -> None:
     namespace = add_namespace(simulated, "turns")
     simulated.add_nodes(["turn-runs-1", "turn-runs-2", "turn-runs-3"], labels={"test": "turns"})

@@ -278,9 +278,36 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> Non
     check(documents, "lease")
     for node in fleet.nodes:
         check_one_after_another(documents[name, node] for name in names)
+    # What a kubelet says of its kernel, machine and boot is what the documents have.
+    said = fleet.client("qualify", names[0])
+    assert said.count(": True: Measured: ") == len(fleet.nodes), said
+    assert "Rebooted" not in fleet.client("qualify", "--reboots")
     assert list(fleet.cluster.client.list(Lease, namespace=NAMESPACE)) == []
     for name in names:
         fleet.client("clean", name)
+    assert left(fleet.cluster, NAMESPACE) == []
+
+
+@pytest.mark.timeout(120)
+def test_an_image_that_cannot_be_pulled_is_the_reason(fleet: Fleet) -> None:
+    image = "hostbench.invalid/hostbench:1"  # RFC 6761: no such host, ever.
+    (node, _) = fleet.nodes
+    client = fleet.command.start(
+        "fleet", "run", str(fleet.suite), "--name=pull", f"--namespace={NAMESPACE}", "--json",
+        f"--nodes={node}", f"--image={image}", "--exclusive=none", "--time-limit=15",
+    )  # fmt: skip
+    ended = end_of(client, LIMIT_S)
+    assert ended.code == 1, ended.errors
+    why = f"the image {image} cannot be pulled: "
+    assert f"{node}: waiting: {why}" in ended.errors
+    (status,) = ended.document["nodes"]
+    assert status["state"] == "failed"
+    assert status["reason"].startswith(f"not measured within the time limit of 15 s: {why}")
+    # In the words of the kubelet's event, which name the cause.
+    assert (
+        "hostbench.invalid" in status["reason"].removeprefix(why) and "lookup" in status["reason"]
+    )
+    fleet.client("clean", "pull")
     assert left(fleet.cluster, NAMESPACE) == []
 
 

@@ -16,7 +16,15 @@ from hostbench.model.jobs import JobView, StackState
 from hostbench.model.limit import Limit
 from hostbench.model.peer import TrialEvent
 from hostbench.model.registry import subsystem_names
-from hostbench.model.result import CaseResult, MetricResult, ResultDocument, TrialRecord, Verdict
+from hostbench.model.result import (
+    CaseResult,
+    Condition,
+    ConditionState,
+    MetricResult,
+    ResultDocument,
+    TrialRecord,
+    Verdict,
+)
 from hostbench.model.table import Metric
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points, job_point, line
@@ -238,14 +246,19 @@ def test_two_cards_of_one_name_are_two_and_the_drivers_copy_is_none_of_ours(
     assert lines == {"0: A card for tests", "1: A card for tests"}
 
 
-def test_the_fleet_board_counts_corrupt_cases_apart(
+def test_the_fleet_board_counts_corrupt_cases_and_held_clocks_apart(
     influx_server: InfluxServer, database: str
 ) -> None:
     sound = gpu_run()
     verdicts = (Verdict.CORRUPT, Verdict.FAILED, Verdict.CORRUPT)
+    conditions = (
+        Condition(state=ConditionState.SHARED, share=0.2, culprit="make, pid 7"),
+        Condition(state=ConditionState.THROTTLED, share=1.0),
+        None,
+    )
     wrong = [
-        case.model_copy(update={"verdict": verdict})
-        for case, verdict in zip(sound.cases, verdicts, strict=False)
+        case.model_copy(update={"verdict": verdict, "condition": condition})
+        for case, verdict, condition in zip(sound.cases, verdicts, conditions, strict=False)
     ]
     document = sound.model_copy(update={"cases": (*wrong, *sound.cases[len(wrong) :])})
     with influx_server.client(database=database) as client:
@@ -262,6 +275,9 @@ def test_the_fleet_board_counts_corrupt_cases_apart(
         for name in row.keys() - {"host", "time"}
     }
     assert counted == {"corrupt": 2, "unusable": 1}
+    ((taken,), (held,)) = (found["B"], found["F"])
+    assert (taken["condition"], taken["share"], taken["culprit"]) == ("shared", 0.2, "make, pid 7")
+    assert held["held"] == 1.0
 
 
 @pytest.mark.parametrize("document", [ALL], indirect=True)

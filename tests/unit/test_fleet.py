@@ -296,7 +296,7 @@ def test_what_is_lost_in_a_hundred_ways_is_counted() -> None:
     ]
     sentences = list(missing_sentences(checked(jobs)))
     assert len(sentences) == LOST_NAMED + 1
-    assert sentences[-1].startswith(f"{40 * (100 - LOST_NAMED)} more cases without a figure")
+    assert sentences[-1].startswith(f"{40 * (100 - LOST_NAMED):,} more cases without a figure")
 
 
 def test_a_run_by_hand_on_a_node_is_a_job_of_that_node() -> None:

@@ -23,7 +23,15 @@ from pydantic import TypeAdapter
 
 from hostbench.base.errors import ResourceError, UnreachableError, UsageError
 from hostbench.base.exitcode import ExitCode
-from hostbench.fleet.campaign import Campaign, Digest, Exclusive, NodeState, NodeStatus, PostTo
+from hostbench.fleet.campaign import (
+    Campaign,
+    Digest,
+    Exclusive,
+    MeasuredSystem,
+    NodeState,
+    NodeStatus,
+    PostTo,
+)
 from hostbench.fleet.kubernetes import api, watches
 from hostbench.fleet.kubernetes.api import Api, Patience, described
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
@@ -82,6 +90,7 @@ DIGEST: dict[str, Any] = {
         "node": "n1",
         "lock": "lease",
     },
+    "system": {"kernel": "6.1"},
 }
 NOW = "2026-11-26T12:00:00Z"
 LATER = "2026-11-26T12:00:09Z"
@@ -301,9 +310,11 @@ STATES: dict[str, tuple[tuple[Any, ...], NodeState, str | None]] = {
             a_node(),
             a_job(condition=DEADLINE),
             a_warning("Failed", "Failed to pull image: denied", "Pod", f"{NAME}-abcde"),
+            a_warning("DNSConfigForming", "three of them are used", "Pod", f"{NAME}-abcde"),
         ),
         NodeState.FAILED,
-        "not measured within the time limit of 3600 s: Failed: Failed to pull image: denied",
+        "not measured within the time limit of 3600 s: the image hostbench:1 cannot be pulled: "
+        "Failed: Failed to pull image: denied",
     ),
     "pod deleted": (
         (a_node(), a_job(condition=BACKOFF)),
@@ -745,7 +756,7 @@ def test_a_cluster_that_answered_before_is_waited_for(monkeypatch: pytest.Monkey
 def test_a_node_that_computes_wrong_has_the_condition_corrupt() -> None:
     measured = DIGEST | {"exit_code": int(ExitCode.CORRUPT)}
     digest = TypeAdapter(Digest).validate_json(json.dumps(measured))
-    found = qualification(NodeStatus("n1", NodeState.MEASURED, None, digest), None, NOW_S)
+    found = qualification(NodeStatus("n1", NodeState.MEASURED, None, digest), None, NOW_S, None)
     assert (found.answer, found.reason) == ("False", "Corrupt")
     condition = _condition(found, GateNode("n1", {}, tainted=False))
     assert (condition["status"], condition["reason"]) == ("False", "Corrupt")
@@ -756,19 +767,57 @@ def test_a_node_that_computes_wrong_has_the_condition_corrupt() -> None:
 def test_a_node_that_the_report_does_not_have_is_not_qualified() -> None:
     digest = TypeAdapter(Digest).validate_json(json.dumps(DIGEST))
     status = NodeStatus("n1", NodeState.MEASURED, None, digest)
-    assert qualification(status, None, NOW_S).answer == "True"
-    found = qualification(status, {}, NOW_S)
+    assert qualification(status, None, NOW_S, None).answer == "True"
+    found = qualification(status, {}, NOW_S, None)
     assert (found.answer, found.reason) == ("Unknown", "NotJudged")
 
 
 def test_a_node_whose_clock_is_ahead_does_not_stay_qualified_for_longer() -> None:
     digest = TypeAdapter(Digest).validate_json(json.dumps(DIGEST))
     status = NodeStatus("n1", NodeState.MEASURED, None, digest)
-    assert qualification(status, None, NOW_S).measured_s == MEASURED_S
-    ahead = qualification(status, None, MEASURED_S - 3600)
+    assert qualification(status, None, NOW_S, None).measured_s == MEASURED_S
+    ahead = qualification(status, None, MEASURED_S - 3600, None)
     assert ahead.measured_s == MEASURED_S - 3600
     # Later calls do not move it on.
-    assert qualification(status, None, MEASURED_S - 60, ahead).measured_s == MEASURED_S - 3600
+    node = GateNode("n1", {}, tainted=False, qualified=ahead)
+    assert qualification(status, None, MEASURED_S - 60, node).measured_s == MEASURED_S - 3600
+
+
+@pytest.mark.parametrize(
+    ("measured", "reason", "words"),
+    [
+        ({"kernel": "6.1", "machine": "m", "boot": "b"}, "Measured", "campaign c1"),
+        ({"kernel": "6.0", "machine": "m", "boot": "b"}, "SystemChanged", "was 6.0 when it was"),
+        ({"kernel": "6.1", "machine": "other", "boot": "b"}, "SystemChanged", "another machine"),
+        (None, "SystemUnknown", "did not note its kernel"),
+    ],
+)
+def test_what_was_measured_is_qualified_and_not_what_the_node_is_now(
+    measured: dict[str, str] | None, reason: str, words: str
+) -> None:
+    digest = TypeAdapter(Digest).validate_python({**DIGEST, "system": measured})
+    node = GateNode("n1", {"kernel": "6.1"}, False, MeasuredSystem("6.1", "m", "b"))
+    found = qualification(NodeStatus("n1", NodeState.MEASURED, None, digest), None, NOW_S, node)
+    assert (found.reason, found.answer == "True") == (reason, reason == "Measured")
+    assert words in found.message
+
+
+@pytest.mark.parametrize(
+    ("measured", "reason"), [("b", None), ("a", "Rebooted"), (None, "BootUnknown")]
+)
+def test_a_boot_between_measurement_and_qualification_is_seen(
+    measured: str | None, reason: str | None
+) -> None:
+    digest = TypeAdapter(Digest).validate_python(
+        {**DIGEST, "system": {"kernel": "6.1", "boot": measured}}
+    )
+    now = {"kernel": "6.1", "boot": "of-node"}
+    node = GateNode("n1", now, False, MeasuredSystem("6.1", None, "b"))
+    found = qualification(NodeStatus("n1", NodeState.MEASURED, None, digest), None, NOW_S, node)
+    later = dataclasses.replace(node, qualified=found, qualified_system=found.system)
+    assert found.answer == "True" and outdated(later, NOW_S, None) is None
+    due = outdated(later, NOW_S, None, reboots=True)
+    assert (due and due.reason) == reason
 
 
 @pytest.mark.parametrize(

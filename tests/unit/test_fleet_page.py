@@ -1,6 +1,7 @@
 """A campaign as a page."""
 
 import random
+import re
 from xml.etree import ElementTree
 
 from hostbench.decisions.fleet import checked_fleet
@@ -102,3 +103,11 @@ def test_hosts_beyond_the_axis_are_counted() -> None:
     (wide, _) = draw(HostsChart("byte/s", rows(values=(*rows()[0].values, 10.0, 12.0))), "hosts")
     svg = ElementTree.fromstring(wide)
     assert "2" in [text.text for text in svg.iter("text")]
+
+
+def test_hosts_that_are_off_alike_are_all_seen() -> None:
+    def dots(off: tuple[float, ...]) -> set[str]:
+        (wide, _) = draw(HostsChart("byte/s", rows(values=(), off=off)), "hosts")
+        return set(re.findall(r"([\d.]+[ ,][\d.]+)h0", wide))
+
+    assert len(dots((88.0,) * 4)) == 4

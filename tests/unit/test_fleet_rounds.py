@@ -222,7 +222,7 @@ def test_a_tournament_has_every_pair(
         (["net-two-hosts", "--pairs=retest", "--of=x"], "leave out suite and --nodes"),
         (
             ["net-two-hosts", "--pairs=tournament", f"--nodes={','.join(map(str, range(200)))}"],
-            "--pairs tournament is 19900 pairs, and a campaign has at most 10000",
+            "--pairs tournament is 19,900 pairs, and a campaign has at most 10,000",
         ),
     ],
 )

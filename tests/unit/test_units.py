@@ -60,7 +60,7 @@ def test_duration(seconds: float, text: str) -> None:
 
 
 def test_plural() -> None:
-    assert (plural(1, "case"), plural(2, "case")) == ("1 case", "2 cases")
+    assert [plural(count, "case") for count in (1, 2, 1000)] == ["1 case", "2 cases", "1,000 cases"]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ _ECHO = re.compile(r"Error: |Back-off ")
 # The kubelet's reasons that say too little by themselves.
 _REASONS = {"OOMKilled": "OOMKilled: the pod needed more memory than its limit"}
 _CONDITIONS = frozenset({"BackoffLimitExceeded", "DeadlineExceeded"})
+# Warnings of the kubelet that keep no pod from starting, and come again and again.
+_HARMLESS = frozenset({"DNSConfigForming", "FailedToRetrieveImagePullSecret", "MissingClusterDNS"})
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ def event_facts(event: Event, campaign: str) -> EventFacts | None:
     job = name.rpartition("-")[0] if about.kind == "Pod" else name
     if not name.startswith(f"{campaign}-") or about.kind not in {"Pod", "Job"} or not text:
         return None
-    if _ECHO.match(text) or event.reason in _CONDITIONS:
+    if _ECHO.match(text) or event.reason in _CONDITIONS | _HARMLESS:
         return None
     if event.reason == "FailedScheduling":
         return EventFacts(job=job, text=scheduler_words(text))

@@ -16,10 +16,12 @@ from lightkube.types import PatchType
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.decisions.fleet_words import host_words
-from hostbench.fleet.campaign import NodeStatus
+from hostbench.fleet.campaign import MeasuredSystem, NodeStatus
 from hostbench.fleet.kubernetes.api import CHUNK, Api
+from hostbench.fleet.kubernetes.facts import node_facts
 from hostbench.fleet.kubernetes.objects import PREFIX, Taint
 from hostbench.fleet.kubernetes.taints import add_taint, remove_taint
+from hostbench.host.inventory import boot_hash, machine_hash
 from hostbench.model.baseline import HostWord
 from hostbench.model.fleet import FleetHost
 from hostbench.results.ids import submitted_unix_s
@@ -29,7 +31,7 @@ QUALIFIED_LABEL = f"{PREFIX}/qualified"
 UNQUALIFIED = Taint(f"{PREFIX}/unqualified", "", "NoSchedule")
 # Another firmware takes a boot, and nodes report no firmware. A boot alone is no other system.
 BOOT = "boot"
-# On a node: its kernel, system and boot when it was qualified, as JSON.
+# On a node: the kernel, system and boot that it was measured with, as JSON.
 SYSTEM_ANNOTATION = f"{PREFIX}/qualified-system"
 # What the API server takes as a condition's message.
 MESSAGE_CHARACTERS_MOST = 1024
@@ -45,21 +47,25 @@ _OFF: Mapping[HostWord, tuple[Answer, str]] = {
 @dataclass(frozen=True)
 class Qualification:
     """What the condition of a node says. `reason` is one word, `message` a sentence, `measured_s`
-    when the node was measured, in seconds since 1970; None: it was not."""
+    when the node was measured, in seconds since 1970; None: it was not. `system`: what a qualified
+    node was measured with."""
 
     answer: Answer
     reason: str
     message: str
     measured_s: float | None = None
+    system: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class GateNode:
-    """What the gate knows of a node: its system now, and what an earlier call put there."""
+    """What the gate knows of a node: its system now, and what an earlier call put there.
+    `documented`: the system now, as a document would have it."""
 
     name: str
     system: Mapping[str, str]
     tainted: bool
+    documented: MeasuredSystem | None = None
     qualified: Qualification | None = None
     since: str | None = None
     qualified_system: Mapping[str, str] | None = None
@@ -69,11 +75,12 @@ def qualification(
     status: NodeStatus,
     report: Mapping[str, FleetHost] | None,
     now_s: float,
-    before: Qualification | None = None,
+    node: GateNode | None,
 ) -> Qualification:
     """Return what a campaign says of a node. `report`: the hosts in the report of the campaign by
-    name, if there is one. `now_s`: seconds since 1970 here. `before`: what an earlier call said."""
-    result = status.result
+    name, if there is one. `now_s`: seconds since 1970 here. `node`: what the gate knows of it;
+    None: the cluster has no such node."""
+    result, before = status.result, None if node is None else node.qualified
     if result is None:
         reason = f"the campaign has not measured it: {status.state}"
         detail = f": {status.reason}" if status.reason else ""
@@ -95,7 +102,39 @@ def qualification(
     if host is not None and host.word in _OFF:
         answer, reason = _OFF[host.word]
         return Qualification(answer, reason, f"{host_words(host)}; {where}", measured_s)
-    return Qualification("True", "Measured", where, measured_s)
+    if result.system is None:
+        message = f"an earlier hostbench measured it and did not note its kernel; {where}"
+        return Qualification("Unknown", "SystemUnknown", message, measured_s)
+    if node is None:
+        return Qualification("True", "Measured", where, measured_s)
+    if (change := _change_since(result.system, node)) is not None:
+        return Qualification("Unknown", "SystemChanged", f"{change}; {where}", measured_s)
+    system = _system_when_measured(result.system, node)
+    return Qualification("True", "Measured", where, measured_s, system)
+
+
+def _change_since(measured: MeasuredSystem, node: GateNode) -> str | None:
+    """Return what was changed at a node between its measurement and now."""
+    now = node.documented
+    if now is None:
+        return None
+    if now.kernel != measured.kernel:
+        return f"its kernel was {measured.kernel} when it was measured and is {now.kernel}"
+    if now.machine is not None and now.machine != measured.machine:
+        return "another machine was measured under this name"
+    return None
+
+
+def _system_when_measured(measured: MeasuredSystem, node: GateNode) -> dict[str, str]:
+    """Return the system that was measured, in the node's words. The name of the system is that of
+    now, since a pod does not see it; so is all of it that has not changed since."""
+    system = dict(node.system)
+    if measured.boot is None:
+        system.pop(BOOT, None)
+    elif node.documented is not None and node.documented.boot not in {None, measured.boot}:
+        # It has booted since it was measured: no node says this of its boot.
+        system[BOOT] = f"the one with the hash {measured.boot}"
+    return system
 
 
 def outdated(
@@ -115,15 +154,11 @@ def outdated(
             return Qualification("Unknown", "SystemChanged", message, found.measured_s)
         if reboots:
             if BOOT in before:
-                message = (
-                    "the node has booted since it was qualified, perhaps with another firmware"
-                )
+                message = "the node has booted since it was measured, perhaps with another firmware"
                 return Qualification("Unknown", "Rebooted", message, found.measured_s)
             message = (
                 f"its boot was not recorded when it was qualified ({found.message}), so it may "
-                "have booted since: measure it again; or if you know that no node of that "
-                "campaign has booted or changed, qualify the whole campaign again, with the same "
-                "--report"
+                "have booted since: measure it again"
             )
             return Qualification("Unknown", "BootUnknown", message, found.measured_s)
     measured_s = found.measured_s or 0.0
@@ -164,7 +199,7 @@ class Gate:
             marks = {
                 "labels": {QUALIFIED_LABEL: found[name].answer.lower()},
                 "annotations": (
-                    {SYSTEM_ANNOTATION: json.dumps(nodes[name].system)} if qualified else {}
+                    {SYSTEM_ANNOTATION: json.dumps(found[name].system)} if qualified else {}
                 ),
             }
             client.patch(Node, name, {"metadata": marks}, patch_type=PatchType.STRATEGIC)
@@ -213,6 +248,7 @@ def _gate_node(node: Node) -> GateNode:
     return GateNode(
         name=metadata.name,
         system=dict(_system(node)),
+        documented=_documented(node),
         tainted=any(one.key == UNQUALIFIED.key for one in (spec and spec.taints) or ()),
         qualified=qualified,
         since=since,
@@ -227,7 +263,20 @@ def _system(node: Node) -> Iterator[tuple[str, str]]:
         yield "kernel", info.kernelVersion
         yield "system", info.osImage
         yield "machine", info.systemUUID or info.machineID
-        yield BOOT, info.bootID
+        if info.bootID:
+            yield BOOT, info.bootID
+
+
+def _documented(node: Node) -> MeasuredSystem | None:
+    info = node.status and node.status.nodeInfo
+    if not info:
+        return None
+    machine = node_facts(node).machine
+    return MeasuredSystem(
+        kernel=info.kernelVersion,
+        machine=None if machine is None else machine_hash(machine),
+        boot=boot_hash(info.bootID) if info.bootID else None,
+    )
 
 
 def _read_system(text: str) -> dict[str, str]:

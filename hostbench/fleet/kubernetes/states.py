@@ -12,7 +12,9 @@ CANCELLED = "cancelled"
 TURN = "its turn comes: a node is in one pair at a time"
 # Why a Job failed that took longer than it may.
 DEADLINE = "DeadlineExceeded"
+# How a pod, and after its end an event, begin to say that an image cannot be pulled.
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_PULL_EVENTS = ("Failed: Failed to pull image", "InspectFailed: ")
 
 
 def statuses(
@@ -188,7 +190,8 @@ class _States:
     def _failure(self, job: JobFacts, reason: str, text: str, pod: PodFacts | None) -> str:
         warning = self._facts.warnings.get(job.name)
         if reason == DEADLINE:
-            why = self._pod_words(pod) or (warning and warning.text)
+            texts = (None if pod is None else pod.why, None if warning is None else warning.text)
+            why = next((words for text in texts if (words := self._words(text))), None)
             return f"{self._limit_words}: {why}" if why else self._limit_words
         if pod is None:
             # Its garbage collector takes a pod from a node that is gone or was drained.
@@ -225,14 +228,14 @@ class _States:
         if pod is None:
             if (warning := self._facts.warnings.get(job.name)) is not None:
                 yield warning.text
-        elif (why := self._pod_words(pod)) is not None:
+        elif (why := self._words(pod.why)) is not None:
             yield why
 
-    def _pod_words(self, pod: PodFacts | None) -> str | None:
-        """Return why a pod does not start or was ended, with the image if it cannot be pulled."""
-        if pod is None or pod.why is None or not pod.why.startswith(_PULL):
-            return None if pod is None else pod.why
-        return f"the image {self._options.image} cannot be pulled: {pod.why}"
+    def _words(self, text: str | None) -> str | None:
+        """Return what a pod or an event says, with the image if it cannot be pulled."""
+        if text is None or not text.startswith((*_PULL, *_PULL_EVENTS)):
+            return text
+        return f"the image {self._options.image} cannot be pulled: {text}"
 
 
 def node_hindrances(node: NodeFacts, options: PodOptions) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import human, tick
@@ -12,7 +12,7 @@ from hostbench.report.content import HostsChart, HostsRow
 
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.QUIET, Ink.WARN, Ink.TEXT)
 SIDE_PX, LABEL_PX, GAP_PX, AXIS_PX = 30, 20, 10, 22
-DOT_PX, OFF_PX, STACK_PX = 4, 6, 5
+DOT_PX, OFF_PX = 4, 6
 # The axis shows so many widths of the band below and above the usual figure; what is beyond is at
 # its edge.
 WIDTHS_MOST = 6.0
@@ -103,27 +103,34 @@ def _row(canvas: Canvas, row: HostsRow, x: Scale, top: float, bottom: float) -> 
         canvas.box(left, top, right - left, bottom - top, Ink.BAND)
     if shows_limit(row) and row.limit is not None:
         canvas.line((x.px(row.limit), top), (x.px(row.limit), bottom), Ink.LIMIT, 2)
-    _stacked(canvas, row, x, bottom - DOT_PX, bottom - top - DOT_PX - OFF_PX)
-    for value in row.off:
-        at = x.px(min(max(value, x.low), x.high))
-        canvas.dot((at, bottom - DOT_PX), Ink.WARN, OFF_PX)
+    base, room = bottom - DOT_PX, bottom - top - DOT_PX - OFF_PX
+    inside = [x.px(value) for value in row.values if x.low <= value <= x.high]
+    _stacked(canvas, inside, base, room, Ink.BAR, DOT_PX)
+    _beyond(canvas, row, x, base)
+    off = [x.px(min(max(value, x.low), x.high)) for value in row.off]
+    _stacked(canvas, off, base, room, Ink.WARN, OFF_PX)
 
 
-def _stacked(canvas: Canvas, row: HostsRow, x: Scale, base: float, room: float) -> None:
+def _stacked(
+    canvas: Canvas, at: Sequence[float], base: float, room: float, ink: Ink, size: int
+) -> None:
     """Draw the dots of hosts with about the same figure above each other, nearer to each other
     where they are many."""
-    inside = [value for value in row.values if x.low <= value <= x.high]
-    places = Counter(round(x.px(value) / DOT_PX) for value in inside)
-    step = min(STACK_PX, room / max([1, *places.values()]))
+    places = Counter(round(one / size) for one in at)
+    step = min(size + 1, room / max([1, *places.values()]))
     for place, count in places.items():
         # Dots that lie on each other show no more than every second pixel of them.
         shown = min(count, math.ceil(count * step / 2) + 1)
         for number in range(shown):
             y = base - (count - 1) * step * (number / max(1, shown - 1))
-            canvas.dot((place * DOT_PX, y), Ink.BAR, DOT_PX)
+            canvas.dot((place * size, y), ink, size)
+
+
+def _beyond(canvas: Canvas, row: HostsRow, x: Scale, base: float) -> None:
+    """Count the hosts beyond each edge there."""
     for edge, value in ((x.first_px - 4, x.low), (x.last_px + 4, x.high)):
         beyond = [one for one in row.values if (one < value if value == x.low else one > value)]
         if beyond:
             tip = -6 if value == x.low else 6
             canvas.shape([(edge + tip, base), (edge, base - 4), (edge, base + 4)], Ink.QUIET)
-            canvas.text((edge, base - 12), str(len(beyond)), ink=Ink.QUIET, anchor="middle")
+            canvas.text((edge, base - 12), f"{len(beyond):,}", ink=Ink.QUIET, anchor="middle")

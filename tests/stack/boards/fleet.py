@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from hostbench.model.result import Verdict
+from hostbench.model.result import CaseResult, ConditionState, Verdict
 from tests.stack.boards.answers import Row
 from tests.stack.boards.board import Answer, Board
 
@@ -18,10 +18,11 @@ class FleetBoard(Board):
             return []
         answers: dict[str, Callable[[], Row]] = {
             "A": self._worst,
-            "B": lambda: self.most_taken(self.sound),
+            "B": lambda: self.most_taken([one for one in self.sound if not _is_held(one)]),
             "C": lambda: self._count("corrupt", Verdict.CORRUPT),
             "D": lambda: self._count("unusable", Verdict.INVALID, Verdict.FAILED),
             "E": lambda: self._count("disturbed", Verdict.DISTURBED),
+            "F": self._held,
         }
         found = answers[ref]()
         return [{"host": self.host, **found}] if found else []
@@ -39,6 +40,14 @@ class FleetBoard(Board):
         }
         return {"cases": len(self.sound), "until_ms": max(known("until_ms")), **worst}
 
+    def _held(self) -> Row:
+        held = self.most_taken([one for one in self.sound if _is_held(one)])
+        return {"held": held["share"]} if held else {}
+
     def _count(self, name: str, *verdicts: Verdict) -> Row:
         count = sum(case.verdict in verdicts for case in self.sound)
         return {name: count} if count else {}
+
+
+def _is_held(case: CaseResult) -> bool:
+    return case.condition is not None and case.condition.state is ConditionState.THROTTLED
