@@ -75,10 +75,11 @@ def _distance_charts(case: CaseResult) -> Iterator[Chart]:
         return
     place = {cpu: number for number, cpu in enumerate(cpus)}
     nearest = min(distances.values())
-    cells: dict[tuple[int, int], float] = {}
-    for (one, other), time_s in distances.items():
-        ratio = nearest / time_s
-        cells[place[one], place[other]] = cells[place[other], place[one]] = ratio
+    both_ways = {
+        (place[row], place[column]): time_s
+        for (one, other), time_s in distances.items()
+        for row, column in ((one, other), (other, one))
+    }
     yield Chart(
         title="How far CPUs are from each other",
         description=(
@@ -89,8 +90,9 @@ def _distance_charts(case: CaseResult) -> Iterator[Chart]:
         drawing=MatrixChart(
             labels=tuple(f"CPU {cpu}" for cpu in cpus),
             groups=(("", len(cpus)),),
-            cells=cells,
+            cells={pair: nearest / time_s for pair, time_s in both_ways.items()},
             scale=scale_of_times(nearest, max(distances.values())),
+            words={pair: human(time_s, "s") for pair, time_s in both_ways.items()},
         ),
         numbers=_distance_table(cpus, distances),
     )

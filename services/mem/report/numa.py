@@ -108,6 +108,12 @@ def _chart(quantity: _Quantity, matrix: Matrix, of: str) -> Chart:
             groups=(("", len(nodes)),),
             cells=cells,
             scale=_scale(quantity, least, most),
+            words={
+                (place[row], place[column]): human(value, quantity.unit)
+                for (row, column), value in matrix.items()
+            },
+            rows_are="CPUs of",
+            columns_are="memory of",
         ),
         numbers=_table(
             f"{quantity.title}{of}: the figures", matrix, lambda value: human(value, quantity.unit)
