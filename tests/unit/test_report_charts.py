@@ -267,6 +267,15 @@ def test_every_curve_has_a_look_of_its_own() -> None:
         assert ink.variable in wide
 
 
+def test_wide_intervals_leave_room_for_the_curve() -> None:
+    """As on a busy host: figures differ by a factor, intervals by orders of magnitude."""
+    points = tuple(CurvePoint(x, 10.0 * x, 1e-3, 1e5) for x in (1.0, 2.0))
+    axis = CurveAxis("time", "1")
+    for svg in draw(CurveChart(CurveAxis("chains", "1"), axis, (Curve("a", points),)), "A title"):
+        ticks = [float(text) for text in texts_of(svg) if re.fullmatch(r"\d+", text)]
+        assert max(ticks) <= 40
+
+
 def matrix(count: int) -> MatrixChart:
     """Times that grow with the distance."""
     times = {(a, b): 100.0 + 40 * abs(a - b) for a in range(count) for b in range(count)}

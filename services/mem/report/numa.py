@@ -67,7 +67,8 @@ QUANTITIES = (
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
     """Yield the matrices of each case, with the kernel's distances beside them."""
-    yield MEANING
+    if any(_matrix(case, quantity.metric) for case in cases for quantity in QUANTITIES):
+        yield MEANING
     for case in cases:
         of = f" ({label(case)})" if len(cases) > 1 else ""
         for quantity in QUANTITIES:
