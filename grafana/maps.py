@@ -1,6 +1,7 @@
 """Maps: what the memory, the cores and the kernel of a host look like to its programs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from grafana_foundation_sdk.builders import barchart, dashboard, table, timeseries, xychart
 from grafana_foundation_sdk.models.dashboard import VariableSort
@@ -53,13 +54,24 @@ from grafana.tables import (
 from services.mem.params import CHAINS, LINE_BYTES, PAGES, PATTERN, RANDOM, SIZE, STRIDE, THREADS
 
 KERNELS = ("mem.read", "mem.write", "mem.copy", "mem.triad")
-CHASE, NUMA, ROOFLINE = "mem.pointer_chase", "mem.numa", "cpu.roofline"
+CHASE, CODE_CHASE = "mem.pointer_chase", "mem.code_chase"
+NUMA, ROOFLINE = "mem.numa", "cpu.roofline"
 CORE_TO_CORE, FIXED_WORK = "cpu.core_to_core", "cpu.fixed_work"
 CLOCK_LADDER, SMT_YIELD = "cpu.clock_ladder", "cpu.smt_yield"
 SYSCALL, PAGE_FAULT, PROCESS_START = "cpu.syscall", "cpu.page_fault", "cpu.process_start"
 WAKEUP, CONTEXT_SWITCH = "cpu.wakeup", "cpu.context_switch"
 WORKLOADS = (
-    *(*KERNELS, CHASE, NUMA, CORE_TO_CORE, CLOCK_LADDER, SMT_YIELD, SYSCALL, CONTEXT_SWITCH),
+    *(
+        *KERNELS,
+        CHASE,
+        CODE_CHASE,
+        NUMA,
+        CORE_TO_CORE,
+        CLOCK_LADDER,
+        SMT_YIELD,
+        SYSCALL,
+        CONTEXT_SWITCH,
+    ),
     *(WAKEUP, PAGE_FAULT, PROCESS_START, FIXED_WORK, ROOFLINE),
 )
 ALTERNATIVES = "({})".format("|".join(name.replace(".", "[.]") for name in WORKLOADS))
@@ -91,6 +103,11 @@ ROOF_COLUMNS = {
     "core": "core",
     "limit": "limit of FMA units",
     "ridge": "ridge, op/byte",
+}
+NAMES_OF_NODES = {
+    "access_time_s_nearest": "nearest",
+    "access_time_s": "median",
+    "access_time_s_farthest": "farthest",
 }
 NAMES_OF_CLOCKS = {
     "clock_hertz_alone": "one CPU at work",
@@ -127,6 +144,8 @@ def maps() -> dashboard.Dashboard:
         .with_panel(_latency())
         .with_panel(_strides())
         .with_panel(_chains())
+        .with_panel(_jumps())
+        .with_panel(_nodes())
         .with_row(dashboard.Row("Roofline"))
         .with_panel(_roofline())
         .with_panel(_roofs())
@@ -172,9 +191,9 @@ def _jobs() -> table.Panel:
         .title("Jobs")
         .description(
             "The jobs of these figures. A click on one opens its page in the console or its "
-            "report. These have what no board has: which cores are near (the matrix of pairs), "
-            "the levels of the caches and their sizes, the clock by each number of CPUs, and the "
-            "lengths and periods of interruptions."
+            "report. These have what no board has: which cores and NUMA nodes are near (matrices "
+            "of pairs), the levels of the caches and their sizes, the clock by each number of "
+            "CPUs, and the lengths and periods of interruptions."
         )
         .height(6)
         .with_target(
@@ -247,6 +266,31 @@ def _chains() -> xychart.Panel:
         (PAGES,),
         f"{CHASES} AND {EACH_LINE} AND {differs(CHAINS, '1')}",
         fields=(SIZE,),
+    )
+
+
+def _jumps() -> xychart.Panel:
+    return curves(
+        "Time of a jump over the size of the code",
+        "The time of one jump to code on another cache line, over the size of all code. The steps "
+        "are the caches of instructions and what the branch predictor remembers; between the lines "
+        "of two page modes is the cost of translation. Both scales are logarithmic.",
+        replace(axis(CODE_CHASE, SIZE), name="size of the code"),
+        Axis("value", "time of a jump", SECONDS, 10),
+        (PATTERN, STRIDE, PAGES),
+        f"{CHOSEN_FIGURES} AND {equals('workload', CODE_CHASE)} AND {ALONE}",
+    )
+
+
+def _nodes() -> timeseries.Panel:
+    return _over_time(
+        "From NUMA node to NUMA node",
+        "The time of an access to the memory of a NUMA node from the CPUs of a node: the nearest "
+        "pair, the median of the pairs, the farthest. Empty where the host has one node. "
+        f"{IN_REPORT} the matrices of all pairs, under load too.",
+        SECONDS,
+        NUMA,
+        NAMES_OF_NODES,
     )
 
 

@@ -353,7 +353,9 @@ class MatrixChart:
 
     `cells` has a ratio by row and column; a pair that is missing was not measured. Rows and columns
     have the same labels. `groups` are titles and numbers of consecutive rows that belong together.
-    `stands_out`: the rows that the reader should see first.
+    `stands_out`: the rows that the reader should see first. `words` are figures by row and column;
+    they are in the cells, below the labels of the columns, if all of them have room. `rows_are` and
+    `columns_are` then say what the labels are of.
     """
 
     labels: tuple[str, ...]
@@ -361,6 +363,9 @@ class MatrixChart:
     cells: Mapping[tuple[int, int], float]
     stands_out: frozenset[int] = frozenset()
     scale: MatrixScale = BESIDE_SOUND
+    words: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    rows_are: str = ""
+    columns_are: str = ""
 
 
 Drawing = (

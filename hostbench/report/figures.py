@@ -79,7 +79,10 @@ def workload_table(workload: str, cases: Sequence[CaseResult], *, of: int) -> Bl
 
 
 def figures_table(cases: Sequence[CaseResult], caption: str, *, of: int) -> Block:
-    """Return the same for several workloads under one chart, with a group of rows for each."""
+    """Return the same for several workloads under one chart, with a group of rows for each. Where
+    all cases are skipped, return why."""
+    if all(case.verdict is Verdict.SKIPPED for case in cases):
+        return Bullets(tuple(_skipped(case) for case in cases))
     grouped = by_workload(cases)
     groups = tuple(
         RowGroup(
@@ -92,6 +95,11 @@ def figures_table(cases: Sequence[CaseResult], caption: str, *, of: int) -> Bloc
     if not drawn:
         return table
     return folded(table, len(cases), of=of, brief=InBrief.UNFOLDED)
+
+
+def _skipped(case: CaseResult) -> str:
+    why = "; ".join(reason.text for reason in case.reasons) or "no reason was given"
+    return sentence(f"{case.title}, skipped: {why}")
 
 
 def folded(table: Table, cases: int, *, of: int, brief: InBrief = InBrief.FOLDED) -> Block:

@@ -10,7 +10,9 @@ from hostbench.plan.label import param_title, param_word
 from hostbench.report.content import Bar, BarGroup, Chart
 from hostbench.report.figures import bar, bar_charts, primary, quantity
 
-THREADS = "threads"
+THREADS, PAGES = "threads", "pages"
+# Page modes, which programs of several subsystems have.
+PAGE_WORDS = {"4k": "pages of 4 KiB", "huge": "huge pages", "hugetlb": "pages of hugetlbfs"}
 
 Params = Mapping[str, object]
 Meanings = Mapping[str, ParamMeaning]
@@ -37,7 +39,13 @@ def param_meanings(cases: Sequence[tuple[CaseResult, Params]]) -> Meanings:
 def word(param: ParamMeaning, value: object) -> str:
     """Return the name of a value among those of other cases; empty for a value that is not set or
     was left to the program."""
-    return "" if value is None or value in param.resolved else param_word(param, value)
+    return "" if value is None or value in param.resolved else _word(param, value)
+
+
+def _word(param: ParamMeaning, value: object) -> str:
+    """Return a value in words of which no chart explains another: a label has `pages=4k`."""
+    known = PAGE_WORDS.get(str(value)) if param.name == PAGES else None
+    return known or param_word(param, value)
 
 
 def resolved(case: CaseResult) -> Params:
@@ -64,7 +72,7 @@ def charts(
     axis = names[0] if names else None
     groups: dict[str, list[Bar]] = {}
     for case, params in shown:
-        name = param_word(meanings[axis], params.get(axis)) if axis else case.label or case.workload
+        name = _word(meanings[axis], params.get(axis)) if axis else case.label or case.workload
         one = bar(case, name)
         if one is not None:
             of = group_name(params, [name for name in names if name != axis], layout, meanings)

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from hostbench.base.units import percent
 from hostbench.report.charts.draw import draw
 from hostbench.report.charts.hosts import axis_range, shows_limit
+from hostbench.report.charts.matrix import step_of
 from hostbench.report.content import (
     BarChart,
     Chart,
@@ -177,6 +178,11 @@ def _absent(chart: Chart) -> set[str]:
         absent |= set() if any(shows_limit(row) for row in rows) else {"limit"}
         beyond = any(not low <= value <= high for row in rows for value in row.values)
         absent |= set() if beyond else {"edge"}
+    elif isinstance(drawing, MatrixChart):
+        shown = {step_of(ratio, drawing.scale) for ratio in drawing.cells.values()}
+        # A word such as `10 %` follows those before it.
+        absent |= {f"cell-{n}" for n in range(max(shown, default=-1) + 1, len(drawing.scale.words))}
+        absent |= {"unmeasured"} if len(drawing.cells) == len(drawing.labels) ** 2 else set()
     elif isinstance(drawing, TimeChart) and not any(panel.levels for panel in drawing.panels):
         absent.add("level")
     return absent

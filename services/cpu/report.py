@@ -29,6 +29,19 @@ LAYOUT = Layout(
     first=(DTYPE, THREADS),
 )
 
+# What the suite maps draws of a CPU, as heads of an article.
+TITLES = {
+    "cpu.core_to_core": "From core to core",
+    cores_report.LADDER: "Clock by CPUs at work",
+    cores_report.YIELD: "The second thread of a core",
+    "cpu.syscall": "System calls",
+    "cpu.context_switch": "Context switches",
+    "cpu.wakeup": "Wakeups",
+    "cpu.page_fault": "Page faults",
+    "cpu.process_start": "Starts of processes",
+    noise_report.WORKLOAD: "Time lost to others",
+    roofline_report.WORKLOAD: "Roofline",
+}
 # Workloads that bars do not explain.
 MAPS = {
     cores_report.LADDER: cores_report.ladder_blocks,
@@ -43,7 +56,7 @@ Distances = dict[tuple[int, int], float]
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
     """See hostbench.report.subsystem.HasReport."""
     parts = [
-        Part(workload, tuple(_workload_blocks(workload, found, document)))
+        Part(_title(workload), tuple(_workload_blocks(workload, found, document)))
         for workload, found in by_workload(cases).items()
     ]
     return SubsystemReport(
@@ -51,6 +64,11 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
         headline=best_of_each(cases, DTYPE),
         blocks=(*parts, *peer_part(cases)),
     )
+
+
+def _title(workload: str) -> str:
+    title = TITLES.get(workload)
+    return f"{title} ({workload})" if title else workload
 
 
 def _workload_blocks(
@@ -75,10 +93,11 @@ def _distance_charts(case: CaseResult) -> Iterator[Chart]:
         return
     place = {cpu: number for number, cpu in enumerate(cpus)}
     nearest = min(distances.values())
-    cells: dict[tuple[int, int], float] = {}
-    for (one, other), time_s in distances.items():
-        ratio = nearest / time_s
-        cells[place[one], place[other]] = cells[place[other], place[one]] = ratio
+    both_ways = {
+        (place[row], place[column]): time_s
+        for (one, other), time_s in distances.items()
+        for row, column in ((one, other), (other, one))
+    }
     yield Chart(
         title="How far CPUs are from each other",
         description=(
@@ -89,8 +108,9 @@ def _distance_charts(case: CaseResult) -> Iterator[Chart]:
         drawing=MatrixChart(
             labels=tuple(f"CPU {cpu}" for cpu in cpus),
             groups=(("", len(cpus)),),
-            cells=cells,
+            cells={pair: nearest / time_s for pair, time_s in both_ways.items()},
             scale=scale_of_times(nearest, max(distances.values())),
+            words={pair: human(time_s, "s") for pair, time_s in both_ways.items()},
         ),
         numbers=_distance_table(cpus, distances),
     )

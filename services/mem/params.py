@@ -8,6 +8,8 @@ THREADS, PAGES, STORE, PATTERN, OPERATION = "threads", "pages", "store", "patter
 SIZE, SHARE, BLOCK = "size_bytes", "size_share", "block_bytes"
 LOAD, INTENSITY = "load", "intensity"
 CHAINS, STRIDE = "chains", "stride_bytes"
+# The mode of pages that every system has.
+SMALL_PAGES = "4k"
 # The pattern of random blocks; all other cases are in order or without blocks.
 RANDOM = "random"
 # Of pointer_chase: each cache line of the working set.

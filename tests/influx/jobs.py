@@ -56,6 +56,7 @@ MAPS_CASES = [
         "grid": {"stride_bytes": [64, 4096]},
     },
     {"workload": "mem.pointer_chase", "params": SHORT, "grid": {"chains": [2, 4]}},
+    {"workload": "mem.code_chase", "params": SHORT, "grid": {"pages": ["4k", "huge"]}},
     {"workload": "cpu.roofline", "params": {**SHORT_CPU, "threads": 1}, "grid": {"fmas": [1, 32]}},
     {"workload": "cpu.core_to_core", "params": SHORT_CPU},
     {"workload": "cpu.clock_ladder", "params": SHORT_CPU, "grid": {"isa": ["scalar"]}},
@@ -180,7 +181,7 @@ def few_of(suite: Suite) -> Suite:
     kept = {
         *("cpu.fma", "cpu.clock", "disk.seq_read", "net.udp_stream", "gpu.copy"),
         *("mem.read", "mem.pointer_chase", "mem.loaded_latency", "mem.write"),
-        *("cpu.roofline", "cpu.core_to_core", "cpu.wakeup"),
+        *("mem.code_chase", "cpu.roofline", "cpu.core_to_core", "cpu.wakeup"),
     }
     cases = [
         case.model_copy(update={"grid": {name: values[-1:] for name, values in case.grid.items()}})

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from tests.stack.boards.answers import difference, is_of_several_jobs, rows_of
 from tests.stack.boards.expected import Expected, variable_values
 from tests.stack.influx_server import InfluxServer
 from tests.unit.gpu_documents import gpu_run
+from tests.unit.memory_documents import planned_memory, run_of
 
 AROUND_MS = 600_000
 # What no device tells that OpenCL makes of a CPU.
@@ -246,6 +248,23 @@ def test_two_cards_of_one_name_are_two_and_the_drivers_copy_is_none_of_ours(
     assert lines == {"0: A card for tests", "1: A card for tests"}
 
 
+def test_nodes_of_a_host_that_has_several(influx_server: InfluxServer, database: str) -> None:
+    document = run_of((planned_memory("numa"),), random.Random(1))
+    with influx_server.client(database=database) as client:
+        write(client, document)
+        queries = [
+            one
+            for one in panel_queries(chosen(document))
+            if (one.board, one.panel) == ("hostbench-maps", "From NUMA node to NUMA node")
+        ]
+        found = [rows_of(client.query(one.text)) for one in queries]
+    expected = Expected(document)
+    for query, rows in zip(queries, found, strict=True):
+        assert difference(rows, expected.rows(query)) is None, query.ref
+    nearest, median, farthest = (row["value"] for (row,) in found)
+    assert 0 < nearest < median < farthest
+
+
 def test_the_fleet_board_counts_corrupt_cases_and_held_clocks_apart(
     influx_server: InfluxServer, database: str
 ) -> None:
@@ -301,9 +320,12 @@ def test_the_document_leaves_no_panel_untried(
         for board in subsystem_names()
         for panel in ("Ours / peer", "Ours over the peer's")
     }
-    # A virtual machine often shows no two threads of one core.
-    of_siblings = {("hostbench-maps", "Two threads over one")}
-    assert all_panels - filled_panels <= beside_peers | of_siblings
+    # A virtual machine often shows no two threads of one core, and one NUMA node.
+    of_hardware = {
+        ("hostbench-maps", panel)
+        for panel in ("Two threads over one", "From NUMA node to NUMA node")
+    }
+    assert all_panels - filled_panels <= beside_peers | of_hardware
 
 
 def test_variables_offer_what_there_is(document: ResultDocument, influx: InfluxClient) -> None:

@@ -85,6 +85,10 @@ ACCESS_METRICS = (
     _metric("empty_loop_ratio", "1", direction="lower"),
     _metric("accesses_per_second", "operation/s"),
 )
+NODE_METRICS = (
+    *LATENCY_METRICS,
+    *(_metric(f"{TIME}_{pair}", "s", direction="lower") for pair in ("nearest", "farthest")),
+)
 METRICS = {
     **{f"mem.{kernel}": BANDWIDTH_METRICS for kernel in STREAM_BYTES},
     "mem.read_write": BANDWIDTH_METRICS,
@@ -93,6 +97,7 @@ METRICS = {
     "mem.loaded_latency": LOADED_METRICS,
     "mem.random_access": ACCESS_METRICS,
     "mem.code_chase": JUMP_METRICS,
+    "mem.numa": NODE_METRICS,
 }
 
 
@@ -241,6 +246,8 @@ def _figures(case: PlannedCase) -> Mapping[str, float]:
         size = 2 * GIB if params["size_bytes"] == "auto" else int(params["size_bytes"])
         time_s = _latency(size, str(params["pages"]))
         return {TIME: time_s / min(int(params.get("chains", 1)), IN_FLIGHT), **huge}
+    if workload == "numa":
+        return {TIME: 160e-9, f"{TIME}_nearest": 98e-9, f"{TIME}_farthest": 205e-9, **huge}
     if workload == "code_chase":
         time_s = _latency(int(params["size_bytes"]), str(params["pages"])) / 2
         time_s /= 4 if params["pattern"] == "sequential" else 1

@@ -15,22 +15,29 @@ from hostbench.report.content import (
     Bar,
     BarChart,
     BarGroup,
+    Chart,
     Curve,
     CurveAxis,
     CurveChart,
     CurveMark,
     CurvePoint,
     Drawing,
+    Facts,
     Level,
     Line,
+    MatrixChart,
+    MatrixScale,
     Panel,
     Point,
     PointKind,
+    Report,
+    Section,
     SpreadChart,
     SpreadGroup,
     SpreadRow,
     TimeChart,
 )
+from hostbench.report.html import html
 
 # What a host name or a suite's label may hold: markup, TeX, control characters, other scripts.
 HOSTILE = "<b>&\"'$\\frac{x}$ \x00\x1b\u202e 测试"
@@ -258,3 +265,51 @@ def test_every_curve_has_a_look_of_its_own() -> None:
     wide, _ = draw(curve_chart(curves=4), "A title")
     for ink in (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH):
         assert ink.variable in wide
+
+
+def test_wide_intervals_leave_room_for_the_curve() -> None:
+    """As on a busy host: figures differ by a factor, intervals by orders of magnitude."""
+    points = tuple(CurvePoint(x, 10.0 * x, 1e-3, 1e5) for x in (1.0, 2.0))
+    axis = CurveAxis("time", "1")
+    for svg in draw(CurveChart(CurveAxis("chains", "1"), axis, (Curve("a", points),)), "A title"):
+        ticks = [float(text) for text in texts_of(svg) if re.fullmatch(r"\d+", text)]
+        assert max(ticks) <= 40
+
+
+def matrix(count: int) -> MatrixChart:
+    """Times that grow with the distance."""
+    times = {(a, b): 100.0 + 40 * abs(a - b) for a in range(count) for b in range(count)}
+    return MatrixChart(
+        labels=tuple(f"node {number}" for number in range(count)),
+        groups=(("", count),),
+        cells={pair: 100 / time for pair, time in times.items()},
+        scale=MatrixScale((0.8, 0.6, 0.4, 0.2), ("near", "less near", "far", "farther", "more")),
+        words={pair: f"{time:g} ns" for pair, time in times.items()},
+        rows_are="CPUs of",
+        columns_are="memory of",
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "where"), [(3, (True, True)), (8, (True, False)), (64, (False,) * 2)]
+)
+def test_the_figures_of_a_matrix_are_in_its_cells_where_they_fit(
+    count: int, where: tuple[bool, bool]
+) -> None:
+    chart = matrix(count)
+    for svg, fits in zip(draw(chart, "A title"), where, strict=True):
+        texts = texts_of(svg)
+        figures = [text for text in texts if text.endswith(" ns")]
+        assert figures == (list(chart.words.values()) if fits else [])
+        assert ("memory of" in texts) == fits
+        # Of rows, and above the columns.
+        assert texts.count("node 0") == (2 if fits else count < 64)
+    wide = ElementTree.fromstring(draw(chart, "A title")[0])
+    right = max((float(one.get("x", "0")) for one in wide.iter("text")), default=0.0)
+    assert right < float(str(wide.get("viewBox")).split()[2])
+
+
+def test_the_key_of_a_matrix_has_the_colours_that_occur() -> None:
+    chart = Chart("A title", "", matrix(2))
+    page = html(Report("A report", "", Facts(()), (), (), (Section("a", "A", (chart,)),)))
+    assert "less near" in page and "not measured" not in page and "farther" not in page

@@ -47,6 +47,7 @@ class Ink(StrEnum):
     CELL_2 = "cell-2"
     CELL_3 = "cell-3"
     CELL_4 = "cell-4"
+    ON_CELL = "on-cell"
 
     @property
     def variable(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hostbench.base.units import binary_bytes, tick
 from hostbench.report.charts.axes import Scale, linear_ticks, logarithmic_ticks, powers_of_two
 from hostbench.report.charts.canvas import CHARACTER_PX, NARROW_PX, WIDE_PX, XY, Canvas, Ink
-from hostbench.report.content import Curve, CurveAxis, CurveChart, CurveMark
+from hostbench.report.content import Curve, CurveAxis, CurveChart, CurveMark, CurvePoint
 
 # Each curve has its own colour and sign, so that the colour alone never identifies it.
 INKS = (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH)
@@ -24,6 +24,9 @@ ROUND_CORNERS = 12
 INTERVAL_LEAST_PX = 8
 # The share of an axis beyond its last point.
 ROOM = 0.04
+# Intervals lengthen an axis at most to this many times the figures: few trials on a busy host may
+# leave a figure open by orders of magnitude, and all curves would be flat.
+INTERVALS_MOST = 2.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def _drawn(chart: CurveChart, title: str, layout: _Layout, css_class: str) -> st
     legend = math.ceil(len(named) / columns) * LEGEND_PX
     top = TITLE_PX + legend + MARK_PX * (1 + max((row for _, row in marks), default=0))
     bottom = top + layout.plot
-    y_low, y_high = _range(chart.y, [y for point in points for y in (point.low, point.high)])
+    y_low, y_high = _range(chart.y, _heights(points))
     plot = _Plot(x, Scale(y_low, y_high, bottom, top, chart.y.logarithmic), top, bottom)
     canvas = Canvas(layout.width, bottom + BOTTOM_PX)
     _axes(canvas, plot, chart, layout)
@@ -94,6 +97,13 @@ def _range(axis: CurveAxis, values: Sequence[float]) -> tuple[float, float]:
     # A single point gives its axis no length.
     room = (high / low) ** ROOM if high > low else float(_base(axis))
     return low / room, high * room
+
+
+def _heights(points: Sequence[CurvePoint]) -> list[float]:
+    """Return the figures, and the ends of all intervals that are not far from every figure."""
+    figures = [point.y for point in points]
+    low, high = min(figures) / INTERVALS_MOST, max(figures) * INTERVALS_MOST
+    return [*figures, *(min(max(y, low), high) for p in points for y in (p.low, p.high))]
 
 
 def _axes(canvas: Canvas, plot: _Plot, chart: CurveChart, layout: _Layout) -> None:
@@ -178,6 +188,7 @@ def _curve(canvas: Canvas, plot: _Plot, curve: Curve, number: int) -> None:
         canvas.polyline(line, _ink(number), dashed=curve.beside is not None)
     for point in curve.points:
         (x, low), (_, high) = plot.at(point.x, point.low), plot.at(point.x, point.high)
+        low, high = min(low, plot.bottom), max(high, plot.top)
         if low - high >= INTERVAL_LEAST_PX:
             canvas.line((x, low), (x, high), _ink(number))
         _sign(canvas, plot.at(point.x, point.y), number, hollow=curve.beside is not None)

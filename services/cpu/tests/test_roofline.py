@@ -98,7 +98,7 @@ def test_the_report_draws_roofs_ridge_and_noise(tmp_path: Path) -> None:
         for block in report(document.cases, document).blocks
         if isinstance(block, Part)
     }
-    (roofline,) = (one for one in parts["cpu.roofline"].blocks if isinstance(one, Chart))
+    (roofline,) = (one for one in parts["Roofline (cpu.roofline)"].blocks if isinstance(one, Chart))
     assert isinstance(roofline.drawing, CurveChart)
     measured, roof = roofline.drawing.curves
     assert [point.x for point in measured.points] == [0.25, 2, 16]
@@ -108,7 +108,11 @@ def test_the_report_draws_roofs_ridge_and_noise(tmp_path: Path) -> None:
     (ridge,) = roofline.drawing.marks
     assert ridge.x == pytest.approx(max(point.y for point in measured.points) / reached)
     assert re.search(r"the roofs meet at [\d.]+ operations a byte", roofline.description)
-    lengths, over_time = (one for one in parts["cpu.fixed_work"].blocks if isinstance(one, Chart))
+    lengths, over_time = (
+        one
+        for one in parts["Time lost to others (cpu.fixed_work)"].blocks
+        if isinstance(one, Chart)
+    )
     assert isinstance(lengths.drawing, CurveChart)
     assert lengths.drawing.curves[0].points[0].x == 2e-6
     assert isinstance(over_time.drawing, TimeChart)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from hostbench.base.units import human, percent, plural
 from hostbench.judge.case import BEST
@@ -16,7 +15,6 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.curves import curve_charts
 from hostbench.report.figures import (
     NOTHING,
     by_workload,
@@ -27,8 +25,9 @@ from hostbench.report.figures import (
     sentence,
 )
 from hostbench.report.grouping import Layout, Params, charts, resolved
-from hostbench.report.sweeps import along_param, swept
-from services.mem.params import PAGES, SHARE, SIZE, STORE, THREADS
+from hostbench.report.sweeps import swept
+from services.mem.params import PAGES, SIZE, STORE, THREADS
+from services.mem.report.sizes import over_size
 from services.mem.report.values import (
     KERNEL,
     cache_marks,
@@ -81,11 +80,10 @@ def _ladder(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[B
     if not cases:
         return
     yield LADDER
-    yield from curve_charts(
+    yield from over_size(
         "Bandwidth over the working set",
-        [(case, requested(case)) for case in cases],
+        cases,
         LADDER_CURVES,
-        replace(along_param(cases, SIZE), left_out=(SIZE, SHARE)),
         CurveAxis("bandwidth", "byte/s", logarithmic=True),
         marks=cache_marks(document.host),
     )

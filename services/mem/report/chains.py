@@ -17,6 +17,7 @@ from hostbench.report.content import (
     Table,
 )
 from hostbench.report.figures import primary
+from hostbench.report.grouping import word
 from hostbench.report.sweeps import swept
 from services.mem.params import CHAINS, LINE_BYTES, PAGES, SIZE
 from services.mem.report.values import chains_of, number_of, requested
@@ -29,7 +30,7 @@ X = CurveAxis("chains", "1", ticks=(1, 4, 8, 12, 16, 20, 24, 28, 32))
 Y = CurveAxis("accesses in flight", "1")
 MEANING = Paragraph(
     "With several pointers followed side by side, accesses of different chains do not wait for one "
-    "another. Accesses in flight are the time of an access with one chain over the time an access "
+    "another. Accesses in flight are the time of an access with one chain over the time of one "
     "with several (Little's law: latency times rate). They grow with the chains until the core has "
     "no further buffer for a line that is on its way: then bandwidth is what those buffers and the "
     "latency allow."
@@ -46,7 +47,10 @@ def blocks(cases: Sequence[CaseResult]) -> Iterator[Block]:
     most = " ".join(_most(found, curve) for found, curve in zip(series, curves, strict=True))
     yield Chart(
         title=TITLE,
-        description=most,
+        description=(
+            "On the diagonal, the accesses of all chains are in flight at once. Where a curve "
+            "leaves it, the core has no buffer for another one."
+        ),
         drawing=CurveChart(X, Y, curves),
         numbers=_numbers(series, curves),
     )
@@ -66,8 +70,8 @@ def _series(cases: Sequence[CaseResult]) -> list[list[CaseResult]]:
 
 def _name(found: Sequence[CaseResult]) -> str:
     size = number_of(found[0], SIZE)
-    pages = found[0].params.get(PAGES)
-    return f"{binary_bytes(size)}, {pages} pages" if size else f"{pages} pages"
+    pages = word(found[0].meaning(PAGES), found[0].params.get(PAGES))
+    return f"{binary_bytes(size)}, {pages}" if size else pages
 
 
 def _statistics(case: CaseResult) -> Statistics:

@@ -1,23 +1,20 @@
 """Jumps through code: what a core takes to fetch instructions, by the size of the code."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from hostbench.base.units import human
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Column, CurveAxis, Paragraph, RowGroup, Table
-from hostbench.report.curves import curve_charts
 from hostbench.report.figures import folded, label, primary, workload_table
 from hostbench.report.grouping import Layout
-from hostbench.report.sweeps import along_param
-from services.mem.params import PAGES, PATTERN, RANDOM, SHARE, SIZE, THREADS
+from services.mem.params import PAGES, PATTERN, RANDOM, SIZE, THREADS
+from services.mem.report.sizes import over_size
 from services.mem.report.summary import largest_sets
 from services.mem.report.values import (
     DATA,
     cache_marks,
     median_of,
     number_of,
-    requested,
     shown,
     size_word,
 )
@@ -34,12 +31,12 @@ CODE_CURVES = Layout(axes=(PATTERN, PAGES, THREADS), first=(PATTERN,))
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
     """Yield the curves over the size of the code, and the cycles of a jump."""
     yield CODE
-    yield from curve_charts(
+    yield from over_size(
         "Time of a jump over the size of the code",
-        [(case, requested(case)) for case in cases],
+        cases,
         CODE_CURVES,
-        replace(along_param(cases, SIZE), left_out=(SIZE, SHARE)),
         CurveAxis("time of a jump", "s", logarithmic=True),
+        x="size of the code",
         marks=cache_marks(document.host, without=DATA),
     )
     yield from _cycles(cases, of=len(document.cases))

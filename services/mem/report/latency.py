@@ -1,16 +1,15 @@
 """Latency, alone and under load."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import Block, Column, CurveAxis, CurveMark, Paragraph, RowGroup, Table
+from hostbench.report.content import Block, Column, CurveAxis, Paragraph, RowGroup, Table
 from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import label, primary, workload_table
 from hostbench.report.grouping import Layout
-from hostbench.report.sweeps import along_param
-from services.mem.params import CHAINS, INTENSITY, LOAD, PAGES, SHARE, SIZE, STRIDE, THREADS
+from services.mem.params import CHAINS, INTENSITY, LOAD, PAGES, STRIDE, THREADS
 from services.mem.report import chains, levels
+from services.mem.report.sizes import over_size
 from services.mem.report.values import (
     cache_marks,
     chains_of,
@@ -37,6 +36,7 @@ LOADED = Paragraph(
     "over the bandwidth that these get. The curve bends where requests begin to queue."
 )
 
+ACCESS_TIME = CurveAxis("time of an access", "s", logarithmic=True)
 LATENCY_CURVES = Layout(axes=(PAGES, THREADS))
 LOADED_CURVES = Layout(axes=(LOAD, PAGES), first=(LOAD, PAGES))
 
@@ -48,32 +48,27 @@ def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Bloc
     plain = [case for case in cases if is_plain_chase(case)]
     found = levels.found_levels(plain, document.host)
     marks = cache_marks(document.host) + levels.marks(found)
-    yield from _over_size("Latency over the working set", plain, (CHAINS, STRIDE), marks)
+    yield from over_size(
+        "Latency over the working set",
+        plain,
+        LATENCY_CURVES,
+        ACCESS_TIME,
+        same=(CHAINS, STRIDE),
+        marks=marks,
+    )
     yield from levels.blocks(found, document.host)
     strides = [case for case in cases if chains_of(case) == 1 and not is_plain_chase(case)]
     if strides:
         yield STRIDES
-        yield from _over_size("Latency over the working set, by stride", strides, (CHAINS,))
+        yield from over_size(
+            "Latency over the working set, by stride",
+            strides,
+            LATENCY_CURVES,
+            ACCESS_TIME,
+            same=(CHAINS,),
+        )
     yield from chains.blocks(cases)
     yield workload_table("mem.pointer_chase", cases, of=len(document.cases))
-
-
-def _over_size(
-    title: str,
-    cases: Sequence[CaseResult],
-    same: tuple[str, ...],
-    marks: tuple[CurveMark, ...] = (),
-) -> Iterator[Block]:
-    """Yield the curves; `same` are parameters that all of them share, given or by default."""
-    if cases:
-        yield from curve_charts(
-            title,
-            [(case, requested(case)) for case in cases],
-            LATENCY_CURVES,
-            replace(along_param(cases, SIZE), left_out=(SIZE, SHARE, *same)),
-            CurveAxis("time of an access", "s", logarithmic=True),
-            marks=marks,
-        )
 
 
 def part_under_load(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:

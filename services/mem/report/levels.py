@@ -8,7 +8,7 @@ from hostbench.model.host import HostInventory
 from hostbench.model.result import CaseResult
 from hostbench.report.content import Block, Bullets, CurveMark, Paragraph
 from hostbench.report.figures import primary
-from services.mem.params import CHAINS, PAGES, SHARE, SIZE, STRIDE, THREADS
+from services.mem.params import CHAINS, PAGES, SHARE, SIZE, SMALL_PAGES, STRIDE, THREADS
 from services.mem.report.values import INSTRUCTION, median_of, number_of, requested
 from services.mem.topology import (
     SIZES_LEAST,
@@ -55,7 +55,7 @@ def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevel
     enough = [found for found in curves.values() if len(found) >= SIZES_LEAST]
     if not enough:
         return None
-    best = max(enough, key=lambda found: (found[0].params.get(PAGES) != "4k", len(found)))
+    best = max(enough, key=lambda found: (found[0].params.get(PAGES) != SMALL_PAGES, len(found)))
     points = [
         (size, time_s)
         for case in best

@@ -67,7 +67,8 @@ QUANTITIES = (
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
     """Yield the matrices of each case, with the kernel's distances beside them."""
-    yield MEANING
+    if any(_matrix(case, quantity.metric) for case in cases for quantity in QUANTITIES):
+        yield MEANING
     for case in cases:
         of = f" ({label(case)})" if len(cases) > 1 else ""
         for quantity in QUANTITIES:
@@ -108,6 +109,12 @@ def _chart(quantity: _Quantity, matrix: Matrix, of: str) -> Chart:
             groups=(("", len(nodes)),),
             cells=cells,
             scale=_scale(quantity, least, most),
+            words={
+                (place[row], place[column]): human(value, quantity.unit)
+                for (row, column), value in matrix.items()
+            },
+            rows_are="CPUs of",
+            columns_are="memory of",
         ),
         numbers=_table(
             f"{quantity.title}{of}: the figures", matrix, lambda value: human(value, quantity.unit)

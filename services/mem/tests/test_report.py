@@ -79,10 +79,10 @@ def test_bars_are_kernels_by_threads_and_pages() -> None:
     chart = charts(whole())["Bandwidth by kernel"]
     kernels = ["read", "write", "copy", "scale", "add", "triad"]
     assert bars(chart.drawing) == [
-        ("1 thread, huge", kernels),
-        ("1 thread, pages=4k", kernels),
-        ("2 threads, huge", kernels),
-        ("2 threads, pages=4k", kernels),
+        ("1 thread, huge pages", kernels),
+        ("1 thread, pages of 4 KiB", kernels),
+        ("2 threads, huge pages", kernels),
+        ("2 threads, pages of 4 KiB", kernels),
     ]
 
 
@@ -94,19 +94,19 @@ def test_limits_and_peers_stand_beside_the_bars() -> None:
     with_peers = {name for name, bar in found.items() if bar.peers}
     # At its own page mode only.
     assert with_peers == {
-        (f"{threads}, pages=4k", kernel)
+        (f"{threads}, pages of 4 KiB", kernel)
         for threads in ("1 thread", "2 threads")
         for kernel in ("copy", "triad")
     }
-    assert found["2 threads, huge", "scale"].note == "invalid"
+    assert found["2 threads, huge pages", "scale"].note == "invalid"
 
 
 def test_stores_that_were_asked_for_are_told_apart() -> None:
     chart = charts(whole())["Bandwidth by store"]
     stores = ["plain", "nt", "libc"]
     assert bars(chart.drawing) == [
-        ("write, 2 threads, huge", stores),
-        ("copy, 2 threads, huge", stores),
+        ("write, 2 threads, huge pages", stores),
+        ("copy, 2 threads, huge pages", stores),
     ]
 
 
@@ -130,8 +130,15 @@ def test_swept_working_sets_are_curves_with_bytes_per_cycle() -> None:
     found = charts(document)
     drawn = curves(found["Bandwidth over the working set"].drawing)
     assert [name.partition(",")[0] for name in drawn] == ["read", "copy"]
-    assert [x for x, _ in drawn["read, 1 thread, huge"]] == [16 * KIB, 256 * KIB, 8 * MIB, GIB]
-    assert bars(found["Bandwidth by kernel"].drawing) == [("2 threads, huge", ["triad", "add"])]
+    assert [x for x, _ in drawn["read, 1 thread, huge pages"]] == [
+        16 * KIB,
+        256 * KIB,
+        8 * MIB,
+        GIB,
+    ]
+    assert bars(found["Bandwidth by kernel"].drawing) == [
+        ("2 threads, huge pages", ["triad", "add"])
+    ]
     (group,) = tables(document)["Bytes per cycle"].groups
     assert len(group.rows) == len(ladder)
     assert all(re.fullmatch(r"[\d.]+ byte/cycle", str(row[3])) for row in group.rows)
@@ -144,8 +151,8 @@ def test_a_curve_for_each_page_mode_with_the_caches() -> None:
     chart = charts(whole())["Latency over the working set"]
     drawing = chart.drawing
     found = curves(drawing)
-    assert list(found) == ["huge, 1 thread", "pages=4k, 1 thread"]
-    assert [x for x, _ in found["huge, 1 thread"]] == [1 << n for n in range(12, 31, 2)]
+    assert list(found) == ["huge pages, 1 thread", "pages of 4 KiB, 1 thread"]
+    assert [x for x, _ in found["huge pages, 1 thread"]] == [1 << n for n in range(12, 31, 2)]
     assert isinstance(drawing, CurveChart)
     assert drawing.x.logarithmic and drawing.x.unit == "byte"
     assert [(mark.label, mark.x) for mark in drawing.marks] == [
@@ -179,8 +186,8 @@ def test_a_point_beside_a_curve_is_drawn() -> None:
     )
     found = curves(charts(document)["Latency over the working set"].drawing)
     assert {name: len(points) for name, points in found.items()} == {
-        "huge, 2 threads": 2,
-        "pages=4k, 2 threads": 1,
+        "huge pages, 2 threads": 2,
+        "pages of 4 KiB, 2 threads": 1,
     }
     assert html(report_of(document, "result.json"))
 
@@ -304,8 +311,8 @@ def test_jumps_are_curves_with_the_cache_of_instructions() -> None:
     document = document.model_copy(update={"host": host})
     drawing = curve_of(document, "Time of a jump over the size of the code")
     found = curves(drawing)
-    assert list(found) == ["random, huge, 1 thread", "sequential, huge, 1 thread"]
-    assert [x for x, _ in found["random, huge, 1 thread"]] == [16 * KIB, MIB, GIB]
+    assert list(found) == ["random, huge pages, 1 thread", "sequential, huge pages, 1 thread"]
+    assert [x for x, _ in found["random, huge pages, 1 thread"]] == [16 * KIB, MIB, GIB]
     marks = [mark.label for mark in drawing.marks]
     assert marks == ["L1 32 KiB", "L2 2 MiB", "L3 480 MiB"]
     (group,) = tables(document)["Cycles of a jump"].groups
@@ -318,7 +325,7 @@ def test_jumps_are_curves_with_the_cache_of_instructions() -> None:
 def test_latency_under_load_is_joined_by_intensity() -> None:
     chart = charts(whole())["Latency under load"]
     found = curves(chart.drawing)
-    assert list(found) == ["read, huge", "copy, huge"]
+    assert list(found) == ["read, huge pages", "copy, huge pages"]
     for points in found.values():
         assert len(points) == 6
         assert points[0][0] == 0 and points[0][1] < points[-1][1]
@@ -359,7 +366,7 @@ def test_a_random_pattern_is_no_bandwidth_of_stream() -> None:
         ("copy", {"threads": 1, "pattern": "random", "block_bytes": 4096}),
     )
     assert bars(charts(document)["Bandwidth by number of threads"].drawing) == [
-        ("huge, copy", ["1 thread", "2 threads"])
+        ("huge pages, copy", ["1 thread", "2 threads"])
     ]
     assert "Figures of blocks" in tables(document)
 

@@ -10,7 +10,7 @@ from tests.stack.boards.board import ACCESS_TIME, BANDWIDTH, RATE, Answer, Board
 KERNELS = ("mem.read", "mem.write", "mem.copy", "mem.triad")
 CHASE = "mem.pointer_chase"
 WORKLOADS = (
-    *(*KERNELS, CHASE, "mem.numa"),
+    *(*KERNELS, CHASE, "mem.code_chase", "mem.numa"),
     *(
         f"cpu.{name}"
         for name in (
@@ -48,6 +48,23 @@ class MapsBoard(Board):
                 for case, params in self._chases()
                 if params["stride_bytes"] == 64 and params["chains"] != 1
             ],
+            "Time of a jump over the size of the code": lambda _: [
+                self.point(
+                    case, "jump_time_s", "time of a jump", ("pattern", "stride_bytes", "pages")
+                )
+                | self.number(case, "size_bytes", "size of the code")
+                for case in self._of("mem.code_chase")
+                if self.params(case)["threads"] == 1
+            ],
+            "From NUMA node to NUMA node": partial(
+                self._over_time,
+                "mem.numa",
+                {
+                    "A": "access_time_s_nearest",
+                    "B": "access_time_s",
+                    "C": "access_time_s_farthest",
+                },
+            ),
             "Roofline": self._roofline,
             "Roofs": self._roofs,
             "Clock by instruction set and CPUs at work": lambda _: self._metrics(
