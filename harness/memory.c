@@ -79,6 +79,13 @@ double memory_node_left(int node, const char *sys)
     return bytes;
 }
 
+void memory_budget_bind(struct memory_budget *budget, int node, const char *sys)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%d", node);
+    lower_to(budget, memory_node_left(node, sys), "free memory of NUMA node %s", name);
+}
+
 /* Whether the cpuset leaves nodes out; without that, MemAvailable says all there is to say. */
 static bool nodes_are_missing(const struct cpulist *allowed, const char *sys)
 {

@@ -23,6 +23,8 @@ bool memory_left_read(struct memory_budget *left, const char *proc, const char *
 bool memory_budget_read(struct memory_budget *budget, const char *proc, const char *sys);
 /* What one NUMA node has left, in bytes; NaN when unknown. */
 double memory_node_left(int node, const char *sys);
+/* Lowers a budget to what the node has left, for memory that is bound to it. */
+void memory_budget_bind(struct memory_budget *budget, int node, const char *sys);
 /* The NUMA nodes whose memory this process may use. false when the kernel does not tell; to be
  * freed otherwise. */
 bool memory_nodes_allowed(struct cpulist *nodes, const char *proc);

@@ -87,7 +87,7 @@ static int open_middle(struct run *run, const struct pages *pages)
 
 int pages_reserve(struct run *run, struct pages *pages, size_t bytes, enum page_mode mode)
 {
-    *pages = (struct pages){.bytes = rounded_up(bytes, HUGE_PAGE_BYTES), .mode = mode};
+    *pages = (struct pages){.bytes = rounded_up(bytes, HUGE_PAGE_BYTES), .mode = mode, .node = -1};
     /* One huge page to begin at a multiple of one, and guards of at least a page. */
     pages->mapping_bytes = pages->bytes + 2 * HUGE_PAGE_BYTES;
     void *mapping = mmap(NULL, pages->mapping_bytes, PROT_NONE,
@@ -124,6 +124,8 @@ static int check_left(struct run *run, const struct pages *pages, size_t piece)
     struct memory_budget left;
     if (pages->mode == PAGES_HUGETLB || !memory_left_read(&left, "/proc", "/sys"))
         return EXIT_OK;
+    if (pages->node >= 0)
+        memory_budget_bind(&left, pages->node, "/sys");
     /* Only now: what another thread fills in between is then missing in neither. */
     double unfilled = (double)pages->bytes - (double)atomic_load(pages->filled_bytes);
     double needed = fmin((double)piece * run_threads(run), unfilled);

@@ -19,6 +19,7 @@ struct pages {
     void *base;   /* at a multiple of HUGE_PAGE_BYTES */
     size_t bytes; /* whole huge pages: as many as requested, or a few more */
     enum page_mode mode;
+    int node; /* to which the caller has bound it; below 0, as pages_reserve() leaves it: none */
     atomic_size_t *filled_bytes; /* by all threads so far */
     void *mapping;               /* with a guard before and behind, which keeps neighbours apart */
     size_t mapping_bytes;
@@ -33,7 +34,7 @@ const char *pages_unsupported(enum page_mode mode);
 int pages_reserve(struct run *run, struct pages *pages, size_t bytes, enum page_mode mode);
 /* Brings in the pages of a part of a reservation, on the node of the calling thread unless a policy
  * says otherwise; they read as zero. Goes in small pieces, and looks between them whether memory is
- * left and the run goes on. 0 or an exit_code with its reason; EXIT_OK when the run is to end. */
+ * left, that of `node` too, and the run goes on. 0 or an exit_code with its reason; EXIT_OK when the run is to end. */
 int pages_touch(struct run *run, const struct pages *pages, void *at, size_t bytes);
 /* Share of the touched reservation that huge pages back, as the kernel tells it; NaN: it does not. */
 double pages_huge_ratio(const struct pages *pages);

@@ -31,6 +31,14 @@ bool placement_affinity(struct cpulist *affinity)
     return known;
 }
 
+bool placement_keeps(int thread, int cpu)
+{
+    cpu_set_t set[CPULIST_MAX / CPU_SETSIZE];
+    if (sched_getaffinity(thread, sizeof set, set))
+        return true;
+    return CPU_COUNT_S(sizeof set, set) == 1 && CPU_ISSET_S((size_t)cpu, sizeof set, set);
+}
+
 static int topology_first(const char *sysfs, int cpu, const char *file, int otherwise)
 {
     char path[160];

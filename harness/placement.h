@@ -29,6 +29,10 @@ struct cpulist placement_left(const struct placement *placement, const char *sys
 bool placement_siblings(int one, int other, const char *sysfs);
 /* Whether any two of the CPUs are. */
 bool placement_has_siblings(const struct cpulist *cpus, const char *sysfs);
+/* Whether a thread of this process (its number; 0: the calling one) may run on this CPU alone, or has
+ * ended. The kernel moves a pinned thread to other CPUs when its own goes offline, or leaves the
+ * cpuset. */
+bool placement_keeps(int thread, int cpu);
 void placement_free(struct placement *placement);
 
 #endif

@@ -355,6 +355,28 @@ static void clock_went_back(struct run *run, double back_s)
     run_fail(run, EXIT_FAILED);
 }
 
+int reporter_check_place(const struct worker *worker)
+{
+    int cpu = worker->thread.cpu;
+    if (placement_keeps(worker->tid, cpu))
+        return EXIT_OK;
+    run_reason(
+        worker->thread.run,
+        "the kernel moved the thread on CPU %d to others while it was measured (the CPU went "
+        "offline, or the cpuset changed), so there is no figure: try again, or choose other "
+        "CPUs with --cpus",
+        cpu);
+    return EXIT_RESOURCE;
+}
+
+/* At once, not at the end: two threads that wait for each other on one CPU take for ever. */
+static void check_places(struct trial *trial)
+{
+    struct run *run = trial->run;
+    for (unsigned i = 0; i < run->threads && !run_stopping(run); i++)
+        run_fail(run, reporter_check_place(&trial->workers[i]));
+}
+
 /* Waits like wait_until(), and notes when that took much too long, or less than no time. `schedstat`
  * is the calling thread's. */
 static void watch_until(double at_s, struct trial *trial, int schedstat)
@@ -386,10 +408,12 @@ void reporter_run(struct reporter *reporter, struct trial *trial)
         bool sampling = is_sampling(trial);
         if (sampling && !reporter->started)
             begin_sampling(reporter, trial);
-        if (sampling)
+        if (sampling) {
             watch_until(reporter->next_s, trial, schedstat);
-        else
+            check_places(trial);
+        } else {
             wait_until(end_s, trial);
+        }
         if (sampling && is_sampling(trial) && !run->ending.why)
             sample_if_due(reporter, trial, now_s());
         if (run->ending.why && end_s == INFINITY) {

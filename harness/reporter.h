@@ -15,6 +15,8 @@ struct reporter {
 /* 0, or -1 without memory. */
 int reporter_allocate(struct reporter *reporter, const struct run *run);
 void reporter_free(struct reporter *reporter);
+/* Whether the kernel keeps a worker on its CPU. EXIT_RESOURCE with a reason: it has moved it. */
+int reporter_check_place(const struct worker *worker);
 /* Comes back when all workers are done, or ENDING_WITHIN_S after the run is to end. */
 void reporter_run(struct reporter *reporter, struct trial *trial);
 /* The last sample, when the workers were done before the reporter woke for it. */

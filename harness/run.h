@@ -144,6 +144,7 @@ struct worker {
     pthread_t handle;
     bool background; /* makes load, is not measured */
     unsigned rank;   /* among the measured ones, or among the others */
+    int tid;
     int schedstat;
     double slice_s; /* target length */
     double step_s;  /* … of one step() */

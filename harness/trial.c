@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -43,6 +44,7 @@ static int pin(struct run *run, int cpu)
 static int prepare(struct worker *worker)
 {
     struct run *run = worker->thread.run;
+    worker->tid = (int)syscall(SYS_gettid);
     worker->schedstat = thread_usage_open();
     int failure = pin(run, worker->thread.cpu);
     if (failure)
@@ -240,6 +242,8 @@ static void *work(void *argument)
     if (!run_stopping(run))
         run_fail(run, measure(worker));
     barrier_wait(&trial->barrier);
+    if (!run_stopping(run))
+        run_fail(run, reporter_check_place(worker));
     if (!run_stopping(run))
         after_region(worker);
     barrier_wait(&trial->barrier);

@@ -63,6 +63,17 @@ static void nodes_that_the_cpuset_leaves_out_do_not_count(void)
     CHECK(memory_left_read(&left, root, root) && left.bytes == 100 * 1024);
 }
 
+static void memory_that_is_bound_has_what_its_node_has(void)
+{
+    struct memory_budget budget = {.bytes = 100 * 1024, .limit = "the host"};
+    const char *root = fresh_root();
+    put_node(root, 2, 40);
+    memory_budget_bind(&budget, 3, root);
+    CHECK(budget.bytes == 100 * 1024 && !strcmp(budget.limit, "the host"));
+    memory_budget_bind(&budget, 2, root);
+    CHECK(budget.bytes == 44 * 1024 && !strcmp(budget.limit, "free memory of NUMA node 2"));
+}
+
 /* The limit is this process's own, and far above what it needs itself. */
 static void address_space_is_limited_too(void)
 {
@@ -98,6 +109,7 @@ int main(void)
 {
     the_smaller_of_host_and_group();
     nodes_that_the_cpuset_leaves_out_do_not_count();
+    memory_that_is_bound_has_what_its_node_has();
     address_space_is_limited_too();
     a_strict_kernel_counts_what_is_reserved();
     return 0;

@@ -1,7 +1,10 @@
 /* Machines of several shapes, as /sys would show them. */
+#define _GNU_SOURCE
 #include "placement.h"
 
 #include "check.h"
+
+#include <sched.h>
 
 static void put_cpu(const char *root, int cpu, const char *siblings, const char *socket)
 {
@@ -141,8 +144,26 @@ static void siblings_are_two_cpus_of_a_core(void)
     CHECK(!placement_siblings(0, 1, fresh_root()));
 }
 
+/* As the kernel does when that CPU goes offline. */
+static void a_thread_that_may_go_elsewhere_is_not_kept(void)
+{
+    struct cpulist affinity;
+    cpu_set_t one, more;
+    CHECK(placement_affinity(&affinity));
+    CPU_ZERO(&one);
+    CPU_SET((size_t)affinity.cpus[0], &one);
+    CHECK(sched_getaffinity(0, sizeof more, &more) == 0);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(placement_keeps(0, affinity.cpus[0]));
+    CHECK(!placement_keeps(0, affinity.cpus[0] + 1));
+    CHECK(sched_setaffinity(0, sizeof more, &more) == 0);
+    CHECK(placement_keeps(0, affinity.cpus[0]) == (affinity.count == 1));
+    cpulist_free(&affinity);
+}
+
 int main(void)
 {
+    a_thread_that_may_go_elsewhere_is_not_kept();
     what_is_left_begins_with_whole_cores();
     one_thread_per_core_before_siblings();
     a_cpuset_need_not_start_at_zero();

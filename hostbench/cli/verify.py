@@ -4,7 +4,7 @@ import."""
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hostbench.base.interrupt import Interrupted
     from hostbench.cli.progress import PlainProgress
     from hostbench.model.verification import Exposure, Finding, Verification
+    from hostbench.results.output import GrowingOutput
     from hostbench.results.verifications import VerificationStore
 
 verification = typer.Typer()
@@ -73,8 +74,8 @@ def verify(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Also write JSON lines of OCP's Test & Validation, version 2.0; - for standard "
-            "output, in place of the text.",
+            help="Also write, while it runs, JSON lines of OCP's Test & Validation, version 2.0; - "
+            "for standard output, in place of the text.",
         ),
     ] = None,
     results: Results = None,
@@ -116,25 +117,28 @@ def verify(
         wait_s=seconds("--wait", wait),
         earlier=None if resume is None else partial(store.load, resume),
     )
-    found, signal = run_verification(request, interrupt, _Keeper(PlainProgress(sys.stderr), store))
+    progress = PlainProgress(sys.stderr)
+    lines = None
+    if ocp is not None:
+        options: dict[str, object] = {"for": for_, "subsystem": subsystem, "memory": memory}
+        options |= {"seed": seed, "resume": resume}
+        given = {name: value for name, value in options.items() if value is not None}
+        lines = _OcpLines(ocp, given, progress)
+    found, signal = run_verification(request, interrupt, _Keeper(progress, store, lines))
     code = exit_code(found, signal)
+    failure = None if lines is None else lines.end(found, code)
     if as_json:
         typer.echo(found.model_dump_json(indent=1))
     elif ocp != STANDARD_OUTPUT:
         show_verification(found, store.path(found.id), sys.stdout)
-    writes: list[Callable[[], None]] = []
     if openmetrics is not None:
-        writes.append(partial(_write_series, found, openmetrics))
-    if ocp is not None:
-        options: dict[str, object] = {"for": for_, "subsystem": subsystem, "memory": memory}
-        options |= {"seed": seed, "resume": resume}
-        writes.append(partial(_write_ocp, found, ocp, options, code))
-    for write in writes:
         try:
-            write()
+            _write_series(found, openmetrics)
         except HostbenchError as error:
             typer.echo(f"hostbench: {error.message}", err=True)
-            code = error.exit_code if code is ExitCode.OK else code
+            failure = failure or error
+    if failure is not None and code is ExitCode.OK:
+        code = failure.exit_code
     raise typer.Exit(code)
 
 
@@ -154,29 +158,57 @@ def _check_ocp(target: str, as_json: bool) -> None:
         raise UsageError(f"{OCP} - and --json both want standard output; give {OCP} a file")
 
 
-def _write_ocp(
-    found: "Verification", target: str, options: Mapping[str, object], code: ExitCode
-) -> None:
-    from hostbench.page.ocp import ocp_lines
-    from hostbench.results.output import STANDARD_OUTPUT, write_output
+class _OcpLines:
+    """The lines for OCP, from the first state of the verification on. If they cannot go on, the
+    verification does: that is shown once."""
 
-    given = {name: value for name, value in options.items() if value is not None}
-    lines = ocp_lines(found, shlex.join(["hostbench", *sys.argv[1:]]), given, code)
-    if target == STANDARD_OUTPUT:
-        typer.echo(lines, nl=False)
-    else:
-        write_output(OCP, OCP_WHAT, Path(target), lines.encode())
+    def __init__(self, target: str, given: Mapping[str, object], progress: "PlainProgress") -> None:
+        """`given`: the options and their values."""
+        from hostbench.page.ocp import OcpStream
+
+        self._target = target
+        self._progress = progress
+        self._output: GrowingOutput | None = None
+        self._error: HostbenchError | None = None
+        self._stream = OcpStream(self._write, shlex.join(["hostbench", *sys.argv[1:]]), given)
+
+    def keep(self, found: "Verification") -> None:
+        """Write what is new. Raise ResourceError if the output cannot be opened."""
+        from hostbench.results.output import GrowingOutput
+
+        if self._output is None:
+            self._output = GrowingOutput(OCP, OCP_WHAT, self._target)
+        self._stream.keep(found)
+
+    def end(self, found: "Verification", code: ExitCode) -> HostbenchError | None:
+        """Write what is new, and the end. Return the error that cost lines, or None."""
+        self._stream.end(found, code)
+        return self._error
+
+    def _write(self, line: str) -> None:
+        if self._output is None or self._error is not None:
+            return
+        try:
+            self._output.add(line)
+        except HostbenchError as error:
+            self._error = error
+            self._progress.say(error.message)
 
 
 class _Keeper:
     """See Keeper."""
 
-    def __init__(self, progress: "PlainProgress", store: "VerificationStore") -> None:
+    def __init__(
+        self, progress: "PlainProgress", store: "VerificationStore", lines: _OcpLines | None
+    ) -> None:
         self._store = store
+        self._lines = lines
         self.say = progress.say
 
     def keep(self, verification: "Verification") -> None:
         """See Keeper.keep."""
+        if self._lines is not None:
+            self._lines.keep(verification)
         self._store.store(verification)
 
 

@@ -2,9 +2,12 @@
 https://github.com/opencomputeproject/ocp-diag-core/tree/main/json_spec."""
 
 import json
+import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from hostbench import __version__
 from hostbench.base.exitcode import ExitCode
@@ -14,6 +17,8 @@ from hostbench.model.verification import CONFIDENCE, Exposure, Finding, Verifica
 
 # The step of what the kernel and the sensors say of the whole host.
 HOST = "host"
+# What was checked so far: a month of it is some 40,000 lines a unit.
+SERIES_EVERY_S = 60.0
 COMPLETE, ERROR, SKIP = "COMPLETE", "ERROR", "SKIP"
 # Of a run: its status and its result. The format allows no other pairs than these and ERROR or SKIP
 # with NOT_APPLICABLE.
@@ -24,62 +29,175 @@ _ENDS = {
 }
 _CUT_SHORT = (SKIP, "NOT_APPLICABLE")
 
-Json = dict[str, object]
+Json = dict[str, Any]
 
 
-def ocp_lines(
-    found: Verification, command: str, parameters: Mapping[str, object], code: ExitCode
-) -> str:
-    """Return the lines of a verification: `command` was called with `parameters` and ended with
-    exit code `code`.
+@dataclass
+class _Series:
+    """What has been written of a series of measurements."""
 
-    The steps are its subsystems, which take turns, and the host. A line of a finding has its time;
-    the others have those of the begin and of the end.
+    elements: int = 0
+    checks: int = 0
+    added_s: float = -math.inf
+
+
+class OcpStream:
+    """The lines of one verification, each written as soon as it is known: a verification that is
+    killed leaves those before.
+
+    The steps are its subsystems, which take turns, and the host.
     """
-    lines = _Lines(found)
-    lines.add(found.began_unix_s, "schemaVersion", {"major": 2, "minor": 0})
-    start = {
-        "name": "hostbench verify",
-        "version": __version__,
-        "commandLine": command,
-        "parameters": dict(parameters),
-        "dutInfo": _device(found),
-        "metadata": {"id": found.id, "seeds": found.seeds},
-    }
-    lines.add(found.began_unix_s, "testRunArtifact", {"testRunStart": start})
-    for name in lines.steps:
-        lines.step(found.began_unix_s, name, "testStepStart", {"name": name})
-    for finding in found.findings:
-        for kind, content in _finding(finding):
-            lines.step(finding.time_unix_s, _subsystem(finding.workload), kind, content)
-    now_unix_s = time.time()
-    for name, kind, content in _ends_of_steps(found):
-        lines.step(now_unix_s, name, kind, content)
-    for name in lines.steps:
-        lines.step(now_unix_s, name, "testStepEnd", {"status": _step_status(found, name)})
-    status, result = _ENDS.get(code, _CUT_SHORT)
-    end = {"status": status, "result": result}
-    lines.add(now_unix_s, "testRunArtifact", {"testRunEnd": end})
-    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.lines)
 
+    def __init__(
+        self, write: Callable[[str], object], command: str, parameters: Mapping[str, object]
+    ) -> None:
+        """`write` takes a line with its end. `command` was called with `parameters`."""
+        self._write = write
+        self._command = command
+        self._parameters = dict(parameters)
+        self._number = 0
+        self._hardware: frozenset[str] = frozenset()
+        self._steps: list[str] = []
+        # What has been written: how many seeds, how many retests of each finding, and the reasons
+        # of workloads.
+        self._seeds = 0
+        self._retests: list[int] = []
+        self._reasons: set[tuple[str, str]] = set()
+        # By subsystem and unit.
+        self._series: dict[tuple[str, str], _Series] = {}
 
-class _Lines:
-    """The lines, in order, and the names of the steps."""
+    def keep(self, found: Verification) -> None:
+        """Write what is new in a verification that goes on. Raise what `write` raises."""
+        if self._number == 0:
+            self._begin(found)
+        for seed in found.seeds[self._seeds :]:
+            message = {"severity": "INFO", "message": f"seed {seed}"}
+            self._add("testRunArtifact", {"log": message})
+        self._seeds = len(found.seeds)
+        for position, finding in enumerate(found.findings):
+            self._keep_finding(position, finding)
+        for workload, why in found.not_run.items():
+            text = f"{workload} cannot run here: {why}"
+            self._once(workload, why, "log", {"severity": "INFO", "message": text})
+        for workload, why in found.failed.items():
+            content = {"symptom": "failed", "message": f"{workload}: {why}"}
+            self._once(workload, why, "error", content)
+        for one in found.exposures:
+            self._keep_exposure(one, SERIES_EVERY_S)
 
-    def __init__(self, found: Verification) -> None:
-        workloads = [*(one.workload for one in found.findings), *found.not_run, *found.failed]
-        subsystems = [one.subsystem for one in found.exposures]
-        subsystems += [_subsystem(one) for one in workloads]
-        self.steps = (*dict.fromkeys(subsystems), HOST)
-        self.lines: list[Json] = []
+    def end(self, found: Verification, code: ExitCode) -> None:
+        """Write what is new, the measurements and the ends: the verification ended with exit code
+        `code`. Raise what `write` raises."""
+        self.keep(found)
+        for one in found.exposures:
+            self._keep_exposure(one, 0)
+            count = self._series[one.subsystem, one.unit].elements
+            content = {"measurementSeriesId": _series_id(one), "totalCount": count}
+            self._add_to_step(one.subsystem, "measurementSeriesEnd", content)
+            for content in self._exposure(one):
+                self._add_to_step(one.subsystem, "measurement", content)
+        for content in _host(found):
+            self._add_to_step(HOST, "measurement", content)
+        for name in self._steps:
+            self._add_to_step(name, "testStepEnd", {"status": _step_status(found, name)})
+        status, result = _ENDS.get(code, _CUT_SHORT)
+        self._add("testRunArtifact", {"testRunEnd": {"status": status, "result": result}})
 
-    def add(self, unix_s: float, artifact: str, content: Mapping[str, object]) -> None:
-        at = datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
-        number = len(self.lines)
-        self.lines.append({artifact: content, "sequenceNumber": number, "timestamp": at})
+    def _begin(self, found: Verification) -> None:
+        device = _device(found)
+        self._hardware = frozenset(one["hardwareInfoId"] for one in device["hardwareInfos"])
+        self._add("schemaVersion", {"major": 2, "minor": 0})
+        start = {
+            "name": "hostbench verify",
+            "version": __version__,
+            "commandLine": self._command,
+            "parameters": self._parameters,
+            "dutInfo": device,
+            "metadata": {"id": found.id},
+        }
+        self._add("testRunArtifact", {"testRunStart": start})
 
-    def step(self, unix_s: float, name: str, kind: str, content: Mapping[str, object]) -> None:
-        self.add(unix_s, "testStepArtifact", {kind: content, "testStepId": name})
+    def _add(self, artifact: str, content: Mapping[str, object]) -> None:
+        line = {artifact: content, "sequenceNumber": self._number, "timestamp": _now()}
+        self._number += 1
+        self._write(f"{json.dumps(line, ensure_ascii=False)}\n")
+
+    def _add_to_step(self, name: str, kind: str, content: Mapping[str, object]) -> None:
+        if name not in self._steps:
+            self._steps.append(name)
+            self._add_to_step(name, "testStepStart", {"name": name})
+        self._add("testStepArtifact", {kind: content, "testStepId": name})
+
+    def _once(self, workload: str, why: str, kind: str, content: Json) -> None:
+        if (workload, why) not in self._reasons:
+            self._reasons.add((workload, why))
+            self._add_to_step(_subsystem(workload), kind, content)
+
+    def _keep_finding(self, position: int, finding: Finding) -> None:
+        """Write a finding before its retests, in which it may be killed, then these."""
+        name = _subsystem(finding.workload)
+        if position == len(self._retests):
+            self._retests.append(0)
+            for kind, content in self._finding(finding):
+                self._add_to_step(name, kind, content)
+        for retest in finding.retests[self._retests[position] :]:
+            content = {"workload": finding.workload, "seed": finding.seed}
+            content |= retest.model_dump(mode="json")
+            self._add_to_step(name, "extension", {"name": "retest", "content": content})
+        self._retests[position] = len(finding.retests)
+
+    def _finding(self, finding: Finding) -> Iterator[tuple[str, Json]]:
+        where: Json = {}
+        if finding.gpu is not None:
+            where |= self._part(_gpu_id(finding.gpu))
+        if finding.wrong is not None:
+            # The CPU that found a wrong byte of memory is not the part that is faulty.
+            if _subsystem(finding.workload) == "cpu":
+                where |= self._part(_cpu_id(finding.wrong.cpu))
+            where["subcomponent"] = {"name": finding.wrong.place}
+        diagnosis = {"verdict": "corrupt", "type": "FAIL", "message": finding.message}
+        yield "diagnosis", {**diagnosis, **where}
+        content = finding.model_dump(mode="json", exclude={"retests"})
+        if finding.wrong is not None:
+            content["bits"] = finding.wrong.bits
+        yield "extension", {"name": "finding", "content": content}
+
+    def _part(self, hardware: str) -> Json:
+        """Return the reference to a CPU or GPU. One that came after the begin is not among the
+        hardware of the first lines: it is named alone."""
+        if hardware in self._hardware:
+            return {"hardwareInfoId": hardware}
+        return {"subcomponent": {"name": hardware}}
+
+    def _keep_exposure(self, one: Exposure, every_s: float) -> None:
+        """Add what was checked so far to its series, if there is more and the last element is so
+        old."""
+        own = {"measurementSeriesId": _series_id(one)}
+        series = self._series.get((one.subsystem, one.unit))
+        if series is None:
+            series = self._series[one.subsystem, one.unit] = _Series()
+            start = {"name": "checked so far", "unit": one.unit, **own}
+            self._add_to_step(one.subsystem, "measurementSeriesStart", start)
+        if one.checks == series.checks or time.monotonic() < series.added_s + every_s:
+            return
+        element = {"index": series.elements, "value": one.checks, "timestamp": _now(), **own}
+        self._add_to_step(one.subsystem, "measurementSeriesElement", element)
+        series.elements += 1
+        series.checks, series.added_s = one.checks, time.monotonic()
+
+    def _exposure(self, one: Exposure) -> Iterator[Json]:
+        none_wrong = {"type": "EQUAL", "value": 0}
+        yield _measurement("trials", one.trials, "trial")
+        yield _measurement("wrong trials", one.errors, "trial", validators=[none_wrong])
+        yield _measurement("checked", one.checks, one.unit)
+        for cpu, checks in one.checks_of_cpu.items():
+            yield _measurement("checked", checks, one.unit, **self._part(_cpu_id(cpu)))
+        for index, checks in one.checks_of_gpu.items():
+            yield _measurement("checked", checks, one.unit, **self._part(_gpu_id(index)))
+        if one.rate_most is not None:
+            unit = f"errors/{one.unit}"
+            metadata = {"confidence": CONFIDENCE}
+            yield _measurement("highest error rate", one.rate_most, unit, metadata=metadata)
 
 
 def _subsystem(workload: str) -> str:
@@ -116,57 +234,19 @@ def _gpu(gpu: Gpu) -> Json:
     return {**named, **{name: word for name, word in known.items() if word is not None}}
 
 
-def _measurement(name: str, value: float, unit: str, **more: object) -> tuple[str, Json]:
-    return "measurement", {"name": name, "value": value, "unit": unit, **more}
+def _measurement(name: str, value: float, unit: str, **more: object) -> Json:
+    return {"name": name, "value": value, "unit": unit, **more}
 
 
-def _finding(finding: Finding) -> Iterator[tuple[str, Json]]:
-    where: Json = {}
-    if finding.gpu is not None:
-        where["hardwareInfoId"] = _gpu_id(finding.gpu)
-    if finding.wrong is not None:
-        # The CPU that found a wrong byte of memory is not the part that is faulty.
-        if _subsystem(finding.workload) == "cpu":
-            where["hardwareInfoId"] = _cpu_id(finding.wrong.cpu)
-        where["subcomponent"] = {"name": finding.wrong.place}
-    diagnosis = {"verdict": "corrupt", "type": "FAIL", "message": finding.message}
-    yield "diagnosis", {**diagnosis, **where}
-    content = finding.model_dump(mode="json")
-    if finding.wrong is not None:
-        content["bits"] = finding.wrong.bits
-    yield "extension", {"name": "finding", "content": content}
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _ends_of_steps(found: Verification) -> Iterator[tuple[str, str, Json]]:
-    for one in found.exposures:
-        for kind, content in _exposure(one):
-            yield one.subsystem, kind, content
-    for workload, why in found.not_run.items():
-        text = f"{workload} cannot run here: {why}"
-        yield _subsystem(workload), "log", {"severity": "INFO", "message": text}
-    for workload, why in found.failed.items():
-        yield _subsystem(workload), "error", {"symptom": "failed", "message": f"{workload}: {why}"}
-    for kind, content in _host(found):
-        yield HOST, kind, content
+def _series_id(one: Exposure) -> str:
+    return f"{one.subsystem} {one.unit}"
 
 
-def _exposure(one: Exposure) -> Iterator[tuple[str, Json]]:
-    none_wrong = {"type": "EQUAL", "value": 0}
-    yield _measurement("trials", one.trials, "trial")
-    yield _measurement("wrong trials", one.errors, "trial", validators=[none_wrong])
-    yield _measurement("checked", one.checks, one.unit)
-    for cpu, checks in one.checks_of_cpu.items():
-        yield _measurement("checked", checks, one.unit, hardwareInfoId=_cpu_id(cpu))
-    for index, checks in one.checks_of_gpu.items():
-        yield _measurement("checked", checks, one.unit, hardwareInfoId=_gpu_id(index))
-    if one.rate_most is not None:
-        unit = f"errors/{one.unit}"
-        yield _measurement(
-            "highest error rate", one.rate_most, unit, metadata={"confidence": CONFIDENCE}
-        )
-
-
-def _host(found: Verification) -> Iterator[tuple[str, Json]]:
+def _host(found: Verification) -> Iterator[Json]:
     yield _measurement("elapsed", found.elapsed_s, "s")
     for source, count in found.hardware_errors.items():
         yield _measurement(f"hardware errors: {source}", count, "error")

@@ -1,7 +1,9 @@
 """Files that a command writes because an option names them."""
 
 import os
+import sys
 from pathlib import Path
+from typing import TextIO
 
 from hostbench.base.errors import ResourceError, UsageError
 from hostbench.results.store import write_whole
@@ -39,6 +41,35 @@ def write_output(
             write_whole(Path(os.path.realpath(target)), content, mode)
     except OSError as error:
         raise _cannot_write(option, what, target, error) from None
+
+
+class GrowingOutput:
+    """A file, or standard output, to which a command adds while it runs. What was added is there
+    even if the command is killed next."""
+
+    def __init__(self, option: str, what: str, target: str) -> None:
+        """Begin the file anew, or open a device or a pipe. Raise ResourceError."""
+        self._option, self._what, self._target = option, what, target
+        self._file: TextIO = sys.stdout
+        if target == STANDARD_OUTPUT:
+            return
+        try:
+            self._file = Path(target).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+        except OSError as error:
+            raise self._error(error) from None
+
+    def add(self, text: str) -> None:
+        """Write text. Raise ResourceError; of standard output, OSError."""
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except OSError as error:
+            if self._file is sys.stdout:
+                raise
+            raise self._error(error) from None
+
+    def _error(self, error: OSError) -> ResourceError:
+        return _cannot_write(self._option, self._what, Path(self._target), error)
 
 
 def _cannot_write(option: str, what: str, target: Path, error: OSError) -> ResourceError:

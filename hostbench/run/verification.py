@@ -247,6 +247,7 @@ class _Verification:
         self._ended = "runs"
         self._began_s = time.monotonic()
         self._kept_s = self._began_s
+        self._kept_news = self._news
 
     def run(self) -> tuple[Verification, Interrupted | None]:
         """Run turns until the time is over; return what was checked, and the signal that ended it
@@ -285,7 +286,7 @@ class _Verification:
             if len(self._findings) >= len(self._begun.findings) + FINDINGS_MOST:
                 self._ended = "errors"
                 return
-            if time.monotonic() > self._kept_s + KEEP_EVERY_S:
+            if self._news != self._kept_news or time.monotonic() > self._kept_s + KEEP_EVERY_S:
                 self._keep()
         self._ended = "time"
 
@@ -481,8 +482,14 @@ class _Verification:
             wrong += found is not None
         return Retest(cpus=",".join(map(str, turn.cpus)), wrong=wrong, trials=trials)
 
+    @property
+    def _news(self) -> tuple[int, ...]:
+        """What is kept as soon as there is more of it: how many of each."""
+        failures = self._failures.total()
+        return len(self._seeds), len(self._exposures), len(self.not_run), failures
+
     def _keep(self) -> Verification:
-        self._kept_s = time.monotonic()
+        self._kept_s, self._kept_news = time.monotonic(), self._news
         found = self._result()
         self._keeper.keep(found)
         return found

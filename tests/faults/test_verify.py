@@ -196,10 +196,64 @@ def test_a_gpu_that_computes_wrong_is_named(tmp_path: Path) -> None:
     assert "wrong in 3 of 3 trials" in again and "--device=0" in command
 
 
+def ocp_bodies(file: Path) -> list[dict[str, Any]]:
+    """What the whole lines for OCP say, in their order."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    assert [line["sequenceNumber"] for line in lines] == list(range(len(lines)))
+    return [line.get("testStepArtifact") or line.get("testRunArtifact", {}) for line in lines]
+
+
+def test_a_kill_leaves_the_lines_until_then(tmp_path: Path, flips: Path) -> None:
+    """As soon as the error is found, in the midst of its retests or of what follows."""
+    bad, file = CPUS[-1], tmp_path / "verify.jsonl"
+    command = Command(tmp_path, flips, HOSTBENCH_FLIP=f"{bad}:{LANE}:{BIT}:5")
+    process = command.start("verify", "--subsystem=cpu", "--for=10m", f"--ocp={file}")
+    wait_until(
+        lambda: file.exists() and '"name": "finding"' in file.read_text(), lambda: "no finding"
+    )
+    process.send_signal(signal.SIGKILL)
+    assert end_of(process).code == -signal.SIGKILL
+    bodies = ocp_bodies(file)
+    kinds = [next(iter(body), None) for body in bodies]
+    assert kinds[:2] == [None, "testRunStart"] and "testRunEnd" not in kinds
+    found = kinds.index("diagnosis")
+    assert bodies[found]["diagnosis"]["hardwareInfoId"] == f"cpu{bad}"
+    assert bodies[found + 1]["extension"]["content"]["command"].endswith(
+        "--seed=" + seed_of(bodies)
+    )
+    assert command.is_gone_soon()
+
+
+def seed_of(bodies: list[dict[str, Any]]) -> str:
+    """The first seed, as a line for OCP names it."""
+    (seed,) = (
+        body["log"]["message"].removeprefix("seed ")
+        for body in bodies
+        if body.get("log", {}).get("message", "").startswith("seed ")
+    )
+    return str(seed)
+
+
+def test_lines_that_cannot_begin_are_refused_before_the_first_trial(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    ended = command.run("verify", "--subsystem=cpu", "--for=1s", "--ocp=none/verify.jsonl")
+    assert ended.code == ExitCode.RESOURCE and len(ended.errors.splitlines()) == 1
+    assert "none/verify.jsonl: No such file" in ended.errors and "--ocp" in ended.errors
+    assert not (command.results / "verify").exists()
+
+
+def test_a_full_disk_ends_the_lines_and_not_the_verification(tmp_path: Path) -> None:
+    ended = Command(tmp_path).run("verify", "--subsystem=cpu", "--for=1s", "--ocp=/dev/full")
+    assert ended.code == ExitCode.RESOURCE and "0 errors in" in ended.output
+    (line,) = (line for line in ended.errors.splitlines() if "/dev/full" in line)
+    assert "cannot write the lines for OCP" in line and "No space left" in line
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_keeps_what_was_checked(tmp_path: Path, number: signal.Signals) -> None:
     command = Command(tmp_path)
-    process = command.start("verify", "--for=10m", "--subsystem=cpu")
+    file = tmp_path / "verify.jsonl"
+    process = command.start("verify", "--for=10m", "--subsystem=cpu", f"--ocp={file}")
 
     def trials() -> int:
         return sum("--seed=" in text for text in seen_arguments(command))
@@ -211,7 +265,16 @@ def test_a_signal_keeps_what_was_checked(tmp_path: Path, number: signal.Signals)
     ended = end_of(process)
     assert ended.code == 128 + number
     assert f"ended by {number.name}" in ended.output and "0 errors in" in ended.output
-    assert exposures(stored(command))["cpu"]["checks"] > 0
+    checks = exposures(stored(command))["cpu"]["checks"]
+    assert checks > 0
+    bodies = ocp_bodies(file)
+    assert bodies[-1] == {"testRunEnd": {"status": "SKIP", "result": "NOT_APPLICABLE"}}
+    values = [
+        one["measurementSeriesElement"]["value"]
+        for one in bodies
+        if "measurementSeriesElement" in one
+    ]
+    assert values[-1] == checks
     assert command.is_gone_soon()
 
 

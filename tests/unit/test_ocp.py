@@ -1,6 +1,7 @@
 """The lines for OCP's Test & Validation, against the schema of its specification."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.model.events import WrongValue
 from hostbench.model.host import Gpu
 from hostbench.model.verification import Exposure, Finding, Retest, Verification
-from hostbench.page.ocp import ocp_lines
+from hostbench.page.ocp import OcpStream
 
 ROOT = "https://github.com/opencomputeproject/ocp-diag-core/output"
 SPECIFICATION = json.loads((Path(__file__).parent / "fixtures" / "ocp_2_0.json").read_text())
@@ -59,9 +60,17 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(registry.contents(ROOT), registry=registry)
 
 
-def lines_of(found: Verification, code: ExitCode) -> list[Any]:
-    text = ocp_lines(found, "hostbench verify --for 10m", {"for": "10m"}, code)
-    lines = [json.loads(line) for line in text.splitlines()]
+def lines_of(
+    found: Verification, code: ExitCode, *, before: Sequence[Verification] = ()
+) -> list[Any]:
+    """The lines of a verification that was kept in these states before it ended."""
+    written: list[str] = []
+    stream = OcpStream(written.append, "hostbench verify --for 10m", {"for": "10m"})
+    for state in before:
+        stream.keep(state)
+    stream.end(found, code)
+    assert all(line.endswith("\n") and line.count("\n") == 1 for line in written)
+    lines = [json.loads(line) for line in written]
     for line in lines:
         validator().validate(line)
     assert [line["sequenceNumber"] for line in lines] == list(range(len(lines)))
@@ -85,7 +94,7 @@ def test_the_schema_refuses_what_it_does_not_know() -> None:
 def test_a_sound_host_has_its_exposure() -> None:
     lines = lines_of(VERIFICATION, ExitCode.OK)
     ((_, start),) = artifacts(lines, "testRunStart")
-    assert start["parameters"] == {"for": "10m"} and start["metadata"]["seeds"] == [5, 6]
+    assert start["parameters"] == {"for": "10m"}
     cpus = [one["hardwareInfoId"] for one in start["dutInfo"]["hardwareInfos"]]
     assert cpus == ["cpu0", "cpu1"]
     measured = artifacts(lines, "measurement")
@@ -101,7 +110,9 @@ def test_a_sound_host_has_its_exposure() -> None:
     assert host["hardware errors: /proc/interrupts MCE"] == 0
     assert host["highest temperature"] == 61.5
     assert artifacts(lines, "diagnosis") == []
-    assert [step for step, _ in artifacts(lines, "log")] == ["cpu"]
+    logs = [(step, log["message"]) for step, log in artifacts(lines, "log")]
+    assert logs[:2] == [(None, "seed 5"), (None, "seed 6")]
+    assert [step for step, _ in logs[2:]] == ["cpu"]
     assert artifacts(lines, "testStepEnd") == [
         ("cpu", {"status": "COMPLETE"}),
         ("host", {"status": "COMPLETE"}),
@@ -114,9 +125,52 @@ def test_a_finding_is_a_diagnosis_of_its_cpu() -> None:
     assert step == "cpu" and (diagnosis["verdict"], diagnosis["type"]) == ("corrupt", "FAIL")
     assert diagnosis["hardwareInfoId"] == "cpu1"
     assert diagnosis["subcomponent"]["name"] == "lane 2 of accumulator 3"
-    ((_, extension),) = artifacts(lines, "extension")
-    content = extension["content"]
-    assert (content["seed"], content["bits"], content["retests"][0]["wrong"]) == (5, [3], 5)
+    whole, again = (extension["content"] for _, extension in artifacts(lines, "extension"))
+    assert (whole["seed"], whole["bits"]) == (5, [3])
+    assert again == {"workload": "cpu.fma", "seed": 5, "cpus": "1", "wrong": 5, "trials": 5}
+
+
+def test_each_line_comes_as_soon_as_it_is_known_and_once() -> None:
+    """A finding before its retests, and what was checked until then."""
+    whole = VERIFICATION.model_copy(update={"findings": (FINDING,)})
+    nothing: dict[str, Any] = {"seeds": (), "exposures": (), "findings": (), "not_run": {}}
+    cpu = whole.exposures[0].model_copy(update={"checks": 10**12})
+    found = FINDING.model_copy(update={"retests": ()})
+    states = [
+        whole.model_copy(update=one)
+        for one in (
+            nothing,
+            nothing | {"seeds": (5,), "exposures": (cpu,)},
+            nothing | {"seeds": (5,), "exposures": (cpu,), "findings": (found,)},
+        )
+    ]
+    lines = lines_of(whole, ExitCode.CORRUPT, before=states)
+    bodies = [line.get("testStepArtifact") or line.get("testRunArtifact", {}) for line in lines]
+    kinds = [next(iter(body)) for body in bodies[1:]]
+    assert kinds[:8] == [
+        "testRunStart",
+        "log",
+        "testStepStart",
+        "measurementSeriesStart",
+        "measurementSeriesElement",
+        "diagnosis",
+        "extension",
+        "log",
+    ]
+    series = [one for _, one in artifacts(lines, "measurementSeriesElement")]
+    assert [(one["index"], one["value"]) for one in series] == [(0, 10**12), (1, 3 * 10**12)]
+    ((_, end),) = artifacts(lines, "measurementSeriesEnd")
+    assert end == {"measurementSeriesId": "cpu operation", "totalCount": 2}
+    assert len(artifacts(lines, "extension")) == 2 and len(artifacts(lines, "diagnosis")) == 1
+
+
+def test_a_cpu_that_came_later_is_named_but_is_no_hardware_of_the_start() -> None:
+    one = VERIFICATION.exposures[0].model_copy(update={"checks_of_cpu": {"0": 1, "7": 2}})
+    later = VERIFICATION.model_copy(update={"exposures": (one,)})
+    start = VERIFICATION.model_copy(update={"exposures": ()})
+    measured = artifacts(lines_of(later, ExitCode.OK, before=[start]), "measurement")
+    (came,) = (one for _, one in measured if one.get("subcomponent") == {"name": "cpu7"})
+    assert came["value"] == 2 and "hardwareInfoId" not in came
 
 
 def test_a_wrong_byte_of_memory_is_no_fault_of_the_cpu_that_found_it() -> None:
@@ -126,7 +180,7 @@ def test_a_wrong_byte_of_memory_is_no_fault_of_the_cpu_that_found_it() -> None:
     ((step, diagnosis),) = artifacts(lines, "diagnosis")
     assert step == "mem" and "hardwareInfoId" not in diagnosis
     assert diagnosis["subcomponent"]["name"] == "address 0x7f0000001000"
-    ((_, extension),) = artifacts(lines, "extension")
+    (_, extension), _ = artifacts(lines, "extension")
     assert extension["content"]["wrong"]["cpu"] == 1
 
 

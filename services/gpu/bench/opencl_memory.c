@@ -134,7 +134,7 @@ static int map_pageable(struct gpu *gpu, struct gpu_host_memory *memory)
         run_reason(
             gpu->run,
             "%" PRIu64
-            " bytes of the host's memory is not available (mmap): use a smaller --size-bytes",
+            " bytes of the host's memory are not available (mmap): use a smaller --size-bytes",
             memory->bytes);
         return EXIT_RESOURCE;
     }

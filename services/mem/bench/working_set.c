@@ -103,14 +103,8 @@ static bool budget_read(const struct run *run, struct memory_budget *budget)
 {
     if (!run_memory_budget(run, budget))
         budget->bytes = INFINITY;
-    if (run_choice(run, "memory_node"))
-        return isfinite(budget->bytes);
-    double node_bytes = memory_node_left((int)run_count(run, "memory_node"), "/sys");
-    if (node_bytes < budget->bytes) {
-        budget->bytes = node_bytes;
-        snprintf(budget->limit, sizeof budget->limit, "free memory of NUMA node %d",
-                 (int)run_count(run, "memory_node"));
-    }
+    if (!run_choice(run, "memory_node"))
+        memory_budget_bind(budget, (int)run_count(run, "memory_node"), "/sys");
     return isfinite(budget->bytes);
 }
 
@@ -284,8 +278,11 @@ int working_set_reserve(struct run *run, struct working_set *set, const struct d
 {
     lay_out(set, demand, working_set_array_bytes(run, demand));
     set->huge_page_ratio = NAN;
-    return pages_reserve(run, &set->pages, set->thread_step * run_threads(run),
-                         page_mode_of(run_choice(run, "pages")));
+    int failure = pages_reserve(run, &set->pages, set->thread_step * run_threads(run),
+                                page_mode_of(run_choice(run, "pages")));
+    if (!failure && !run_choice(run, "memory_node"))
+        set->pages.node = (int)run_count(run, "memory_node");
+    return failure;
 }
 
 void working_set_release(struct working_set *set)
