@@ -66,7 +66,7 @@ COPY services services
 COPY orchestrator orchestrator
 COPY suites suites
 COPY docs docs
-RUN rm -r services/*/bench services/*/kernels services/*/image.sh && \
+RUN rm -r services/*/bench services/*/kernels services/*/stand-ins services/*/image.sh && \
     python3 -m compileall -q . && \
     chmod -R a+rX . # whatever the umask of the checkout was
 
@@ -81,8 +81,8 @@ ARG SUBSYSTEM
 RUN for name in ${SUBSYSTEM:-*}; do \
         [ -d "$name/bench" ] || continue; \
         mkdir -p "/sources/$name" && touch "/sources/$name/subsystem.py" && \
-        find "$name" -mindepth 1 -maxdepth 1 \( -name bench -o -name kernels -o -name image.sh \) \
-            -exec cp -r {} "/sources/$name/" \; || exit; \
+        find "$name" -mindepth 1 -maxdepth 1 \( -name bench -o -name kernels -o -name stand-ins \
+            -o -name image.sh \) -exec cp -r {} "/sources/$name/" \; || exit; \
     done
 
 # The benchmark programs, with the compiler and everything else that making them takes.
@@ -92,7 +92,8 @@ RUN --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
     apt-get update && \
     apt-get install --yes --no-install-recommends gcc libc6-dev make
 WORKDIR /src
-COPY scripts/find-python.sh scripts/nvrtc.sh scripts/openblas.sh scripts/step.sh scripts/
+COPY scripts/find-python.sh scripts/nvrtc.sh scripts/openblas.sh scripts/stand-ins.sh \
+    scripts/step.sh scripts/
 COPY requirements/gpu-build.txt requirements/openblas.txt requirements/
 COPY Makefile pyproject.toml ./
 COPY harness harness
@@ -107,7 +108,8 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     if [ -e build/openblas/installed ]; then \
         strip --strip-unneeded build/openblas/scipy_openblas32/lib/*.so && \
         rm -r build/openblas/scipy_openblas32/include; \
-    fi
+    fi && \
+    scripts/stand-ins.sh build/stand-ins
 
 FROM base AS measuring
 # Debian packages with drivers of OpenCL, for the gpu service.
@@ -121,6 +123,8 @@ ENV HOSTBENCH_PROGRAMS=/opt/hostbench/bin
 COPY --from=program /src/build/release/*-bench /opt/hostbench/bin/
 # Of the cpu program alone: a pattern, since no other has it.
 COPY --from=program /src/build/openbla[s] /opt/hostbench/openblas/
+# What image.sh leaves out of packages, and a peer does not start without.
+COPY --from=program /src/build/stand-ins /usr/lib/
 COPY --from=code /opt/hostbench/app/hostbench /opt/hostbench/app/hostbench
 COPY --from=code /opt/hostbench/app/services /opt/hostbench/app/services
 USER 10001:10001

@@ -249,8 +249,11 @@ test: venv collected c-tests-release programs-release ## run the tests without D
 test-all: test-lanes ## test every build, every case, Kubernetes and Slurm too
 	@.venv/bin/pytest -m engine $(ARGS)
 
+# What test-lanes looks at.
+builds: c-tests-release c-tests-asan $(VARIANTS:%=programs-%)
+
 # Those of test-all that may run beside one another.
-test-lanes: venv collected c-tests-release c-tests-asan $(VARIANTS:%=programs-%)
+test-lanes: venv collected builds
 	@.venv/bin/pytest -m "not engine" $(LANES) $(ARGS)
 
 test-clusters: venv programs-release ## test campaigns on a real Kubernetes and Slurm alone
@@ -339,6 +342,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run install wheel peers env farhost key up down sbom images chart backup restore \
+.PHONY: help collected builds run install wheel peers env farhost key up down sbom images chart backup restore \
     program programs $(BUILDS:%=programs-%) $(BUILDS:%=c-tests-%) test \
     test-all test-lanes test-clusters e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

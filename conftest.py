@@ -19,8 +19,10 @@ import pytest
 ROOT = Path(__file__).parent
 SERVICES = ROOT / "services"
 # The files below services/ are through when this share of the others is: lanes that measure would
-# wait for one another at the end.
+# wait for one another at the end. So are files with a test that may take this long: it would go on
+# alone.
 THROUGH_AT = 0.7
+LONG_S = 600
 RELEASE = "release"
 
 
@@ -100,14 +102,22 @@ def _place_among(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
 
     Items of a file stay together, and files of a kind in their order."""
     number = Counter(_subsystem(item.path) for item in items)
+    long = {item.path for item in items if _may_take_s(item) >= LONG_S}
     met: Counter[str] = Counter()
     places: dict[Path, float] = {}
     for item in items:
         kind = _subsystem(item.path)
         share = met[kind] / number[kind]
-        places.setdefault(item.path, share * THROUGH_AT if kind else share)
+        soon = kind or item.path in long
+        places.setdefault(item.path, share * THROUGH_AT if soon else share)
         met[kind] += 1
     return lambda item: places[item.path]
+
+
+def _may_take_s(item: pytest.Item) -> float:
+    """Return the time limit that a test has of its own, or 0."""
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark is not None and mark.args else 0.0
 
 
 @functools.cache

@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 
 mkdir -p "$1"
 tar --create --exclude=__pycache__ --exclude='services/*/bench' --exclude='services/*/fuzz' \
-    --exclude='services/*/kernels' --exclude='services/*/tests' --exclude=image.sh \
+    --exclude='services/*/kernels' --exclude='services/*/stand-ins' --exclude='services/*/tests' \
+    --exclude=image.sh \
     hostbench services suites baselines | tar --extract --no-same-owner --directory "$1"
 # A source archive has no history, and a copy of root's may not be read by git.
 commit=$(git describe --always --abbrev=12 --exclude='*' --dirty=' with changes' 2>/dev/null) ||

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -179,6 +181,7 @@ def test_the_compiler_of_cuda_is_in_no_image() -> None:
     assert re.findall(r"^COPY --from=program (.*)", DOCKERFILE, re.MULTILINE) == [
         "/src/build/release/*-bench /opt/hostbench/bin/",
         "/src/build/openbla[s] /opt/hostbench/openblas/",
+        "/src/build/stand-ins /usr/lib/",
     ]
 
 
@@ -191,6 +194,26 @@ def test_the_pinned_blas_is_where_the_program_looks_for_it() -> None:
     copied = re.findall(r"^COPY (?!--)(.*)", stages()["program"], re.MULTILINE)
     for needed in ("scripts/openblas.sh", "requirements/openblas.txt"):
         assert any(needed in line for line in copied), needed
+
+
+def test_fio_starts_with_stand_ins_and_its_engine_refuses(tmp_path: Path) -> None:
+    linked = subprocess.run(["ldd", shutil.which("fio") or "fio"], capture_output=True, text=True)
+    if "librbd.so.1" not in linked.stdout:
+        pytest.skip("fio here does not link Ceph")
+    made = tmp_path / "made"
+    subprocess.run([ROOT / "scripts/stand-ins.sh", made], check=True)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(made)}
+
+    def fio(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["fio", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    started = fio("--version")
+    assert started.returncode == 0, started.stderr
+    refused = fio("--name=ceph", "--ioengine=rbd", "--size=1m", "--pool=p", "--rbdname=r")
+    assert refused.returncode == 1
+    assert re.search(r"^hostbench: lib\S+ is left out of this image: ", refused.stderr)
 
 
 @pytest.mark.parametrize("name", SERVICES)

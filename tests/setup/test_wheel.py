@@ -33,7 +33,7 @@ QEMU = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
 ONE_TRIAL = ("--threads", "1", "--duration-s", "0.05", "--warmup-s", "0")
 # Of these folders, what only tests and builds need stays out.
 FOLDERS = ("hostbench", "services", "suites", "baselines")
-LEFT_OUT = re.compile(r"services/\w+/((bench|fuzz|kernels|tests)/|image\.sh$)")
+LEFT_OUT = re.compile(r"services/\w+/((bench|fuzz|kernels|stand-ins|tests)/|image\.sh$)")
 SUITE = """\
 name: small
 description: A few short trials.
