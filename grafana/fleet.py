@@ -134,8 +134,8 @@ def fleet() -> dashboard.Dashboard:
             _matrix(
                 "Did it change?",
                 "Each host's newest job beside its jobs before it, 60 at most. worse, better: it "
-                "changed, and what is said of all cases of a job together is wrong in at most 5 of "
-                "100 jobs. same: no change was found. undecided: there are too few jobs yet.",
+                "changed; the answers on all cases of a job together are wrong in at most 5 of 100 "
+                "jobs. same: no change was found. undecided: there are too few jobs yet.",
                 "change",
             )
         )
@@ -166,7 +166,7 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
     found = (
         tile(
             f"Hosts with a {word} figure",
-            f"Hosts of which a newest headline figure {what}: the tables below say which.",
+            f"Hosts with a newest headline figure that {what}: the tables below name them.",
             5,
             "none",
         )

@@ -314,7 +314,7 @@ def test_a_service_that_ends(service: ServiceProcess, interrupt: Interrupt) -> N
     events = carried.begun(LONG_TRIAL)
     stopping = threading.Thread(target=service.stop)
     stopping.start()
-    with pytest.raises(ServiceLost, match="the service was asked to stop"):
+    with pytest.raises(ServiceLost, match="the service is stopping"):
         list(events)
     stopping.join()
     carried.remote.close()

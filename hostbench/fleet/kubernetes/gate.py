@@ -71,8 +71,9 @@ def qualification(
     now_s: float,
     before: Qualification | None = None,
 ) -> Qualification:
-    """Return what a campaign says of a node. `report`: the hosts in the report of the campaign by
-    name, if there is one. `now_s`: seconds since 1970 here. `before`: what an earlier call said."""
+    """Return the answer of a campaign about a node. `report`: the hosts in the report of the
+    campaign by name, if there is one. `now_s`: seconds since 1970 here. `before`: the earlier
+    answer."""
     result = status.result
     if result is None:
         reason = f"the campaign has not measured it: {status.state}"

@@ -81,7 +81,7 @@ def test_what_is_not_the_disks_figure_is_said_first() -> None:
         block for block in report(whole().cases, whole()).blocks if isinstance(block, Bullets)
     ]
     contaminated, cached, other = (str(item) for item in found.items)
-    assert contaminated.startswith("1 case (disk.rand_read zipf buffered): read from the page cac")
+    assert contaminated.startswith("1 case (disk.rand_read zipf buffered): the page cache answ")
     assert cached.startswith("1 case (disk.seq_write buffered): the page cache took what")
     assert re.fullmatch(r"39 cases \(.* and 36 more\): io_uring is not allowed here\.", other)
 

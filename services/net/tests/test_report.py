@@ -60,7 +60,7 @@ def test_what_was_warned_of_is_said_first() -> None:
         block for block in report(whole().cases, whole()).blocks if isinstance(block, Bullets)
     ]
     totals, sampled = (str(item) for item in found.items)
-    assert sampled.startswith("1 case (net.tcp_stream total 100 GB): the time was over before")
+    assert sampled.startswith("1 case (net.tcp_stream total 100 GB): the time ended before")
     assert totals.startswith("1 case (net.udp_stream block 1 B): blocks too small to hold a number")
 
 
