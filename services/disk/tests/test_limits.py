@@ -199,7 +199,7 @@ def test_what_can_be_compressed() -> None:
     assert found(told, "seq_write", compressible=0.5)["bytes_per_second"].value == 5e8
 
 
-def test_a_block_that_is_not_told() -> None:
+def test_a_block_that_is_not_reported() -> None:
     limit = found(place(SATA), block_bytes=None)
     assert limit["bytes_per_second"].value == 6e8
     assert "block_bytes" in (limit["operations_per_second"].reason or "")

@@ -117,7 +117,7 @@ def warned(document: ResultDocument) -> str:
     return " ".join(str(item) for block in lists for item in block.items)
 
 
-def test_warnings_are_told_with_what_they_mean() -> None:
+def test_warnings_are_reported_with_what_they_mean() -> None:
     assert "held the clock down" in warned(whole())
 
 
