@@ -117,7 +117,7 @@ def fleet() -> dashboard.Dashboard:
         "hostbench-fleet",
         "hostbench: fleet",
         "Hosts of the stack and of campaigns: how good and how old their results are, whether "
-        "headline cases changed, and whether they do what hosts of the model do.",
+        "headline cases changed, and whether the hosts perform like others of their model.",
         "now-90d",
     )
     for variable in result_variables():
@@ -274,9 +274,10 @@ def _changes() -> table.Panel:
         plain_table()
         .title("Changes")
         .description(
-            "Where figures of a host changed, as its jobs until now say: the first job after each "
-            "change, a job more or less; its size with the interval that holds it; and the facts "
-            "of the host and of hostbench that changed there. Empty: no change was found."
+            "Where figures of a host changed, according to its jobs so far: the first job after "
+            "each change (a job more or less), the size of the change with its interval, and the "
+            "facts of the host and of hostbench that changed at that job. Empty: no change was "
+            "found."
         )
         .height(9)
         .with_target(Query(f'SELECT {fields} {CHANGED} GROUP BY "host"', form=TABLE))
