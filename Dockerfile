@@ -35,8 +35,8 @@ RUN --mount=type=cache,target=/root/.cache/pip \
         install --require-hashes --requirement /tmp/service.txt
 
 FROM environment AS hostbench-packages
-# The far end of a pair of nodes is a service. Hundreds of modules, of which a run imports a few, are
-# not compiled.
+# The far end of a pair of nodes is a service. It has hundreds of modules. A run imports a few
+# of them, so they are not compiled.
 COPY requirements/cli.txt requirements/kubernetes.txt requirements/service.txt /tmp/
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=secret,id=ca_bundle \
@@ -73,7 +73,7 @@ RUN rm -r services/*/bench services/*/kernels services/*/stand-ins services/*/im
 # ---- what measures ----
 
 # What a program and an image are made of: of one subsystem, or of all where SUBSYSTEM is not given.
-# No Python, a change of which builds no program anew; the Makefile goes by subsystem.py.
+# No Python, so that a change of it builds no program anew; the Makefile goes by subsystem.py.
 FROM base AS sources
 WORKDIR /services
 COPY services .

@@ -56,7 +56,7 @@ CPPFLAGS := -Iharness -DHOSTBENCH_VERSION='"$(VERSION)"' -MMD -MP
 # Contracted to an FMA, a kernel would not do the operations it counts.
 CFLAGS   := -std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -pthread
 LDLIBS   := -lm
-# What a compiler leaves that is told to optimise nothing is what these loops are there to measure.
+# These loops measure what a compiler leaves without optimisation.
 build/%/services/cpu/bench/naive_loops.o: CFLAGS += -O0
 
 # The kernels of gpu-bench, compiled for every GPU architecture by a compiler that is no part of the
@@ -285,10 +285,10 @@ chaos: venv programs-release ## break a stack at random for 20 minutes: CHAOS_S=
 fuzz-api: venv programs-release ## send broken bodies to an orchestrator for 10 minutes: API_FUZZ_S=600
 	@HOSTBENCH_API_FUZZ_S=$(API_FUZZ_S) .venv/bin/pytest -s tests/faults/test_fuzzed_bodies.py
 
-# Words that hide who acts: not in the pages for readers, and not in the names of what the code defines.
+# Words that hide who acts: not in the pages for readers, and not in code outside tests.
 UNPLAIN       := told|said|asked|whoever|nobody|of which|that which|lest|met
 UNPLAIN_NAMES := \b(def|class|struct|enum) +(\w+_)?([Tt]old|[Aa]sked|[Ww]hoever|[Nn]obody|[Ss]ettled|[Ii]nsist)
-PAGES         := $(wildcard *.md docs/*.md services/*/*.md services/*/*/*.md)
+PAGES         := $(wildcard *.md docs/*.md services/*/*.md services/*/*/*.md benchmarks/*.md baselines/*.md)
 PAGES         := $(filter-out CHANGELOG.md,$(PAGES))
 
 lint: venv programs-release programs-clang programs-aarch64 ## check formats, types, layers and warnings
@@ -301,7 +301,7 @@ lint: venv programs-release programs-clang programs-aarch64 ## check formats, ty
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml, \
 	    $(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
-	@if grep -nwE '$(UNPLAIN)' $(PAGES) || \
+	@if grep -nwiE '$(UNPLAIN)' $(PAGES) $$(git ls-files '*.py' '*.j2' '*.[ch]' | grep -v tests/) || \
 	    grep -nE '$(UNPLAIN_NAMES)' $$(git ls-files '*.py' '*.[ch]' | grep -v tests/); then \
 	    echo "Not in plain words: name who acts, then the verb."; exit 1; fi
 	@echo "clang-format and shellcheck"

@@ -55,13 +55,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Of stacked parameters that is a diagonal: with `every` coprime to the number of values of each
     of them, all values come up."""
-    met: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     further: dict[str, list[pytest.Item]] = {}
     for item in items:
         function = item.nodeid.partition("[")[0]
         mark = item.get_closest_marker("sampled")
-        left_out = mark is not None and met[function] % mark.args[0] != 0
-        met[function] += 1
+        left_out = mark is not None and counted[function] % mark.args[0] != 0
+        counted[function] += 1
         if left_out:
             item.add_marker(pytest.mark.exhaustive)
         if left_out or _build(item) != RELEASE:
@@ -103,14 +103,14 @@ def _place_among(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
     Items of a file stay together, and files of a kind in their order."""
     number = Counter(_subsystem(item.path) for item in items)
     long = {item.path for item in items if _may_take_s(item) >= LONG_S}
-    met: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     places: dict[Path, float] = {}
     for item in items:
         kind = _subsystem(item.path)
-        share = met[kind] / number[kind]
+        share = counted[kind] / number[kind]
         soon = kind or item.path in long
         places.setdefault(item.path, share * THROUGH_AT if soon else share)
-        met[kind] += 1
+        counted[kind] += 1
     return lambda item: places[item.path]
 
 

@@ -147,8 +147,8 @@ def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) 
     shared = {"date": _today(), **host(name.partition("/")[0]), **facts}
     columns = list(dict.fromkeys(column for entry in entries for column in entry.columns))
     with path.open("w", newline="") as file:
-        said = {key: value for key, value in shared.items() if value is not None}
-        file.writelines(f"# {key}: {_fact(value)}\n" for key, value in said.items())
+        known = {key: value for key, value in shared.items() if value is not None}
+        file.writelines(f"# {key}: {_fact(value)}\n" for key, value in known.items())
         for number, entry in enumerate(entries, start=1):
             known = {key: value for key, value in entry.facts.items() if value is not None}
             file.writelines(f"# {number} {key}: {_fact(value)}\n" for key, value in known.items())

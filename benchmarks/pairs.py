@@ -76,7 +76,7 @@ class Comparison:
         return [a / b for a, b in zip(self.ours, self.theirs, strict=True)]
 
     @property
-    def met(self) -> bool:
+    def holds(self) -> bool:
         """Return whether the ratios meet the target."""
         ratio, target = spread(self.ratios), self.target
         return target.least <= ratio["median"] <= target.most and ratio["high"] >= target.reach
@@ -90,7 +90,7 @@ class Comparison:
             f"{ratio['mad_relative']:.1%}",
             f"{ratio['n']}",
             self.target.text,
-            "holds" if self.met else "**misses**",
+            "holds" if self.holds else "**misses**",
         ]
 
     def entry(self, **facts: object) -> Entry:

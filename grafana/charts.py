@@ -188,8 +188,8 @@ def seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Pan
     (first, name), *more = metrics.items()
     panel = narrow_history(
         title,
-        "The samples of all trials in the chosen time, a second each; of longer ranges their "
-        "means. They are kept for 30 days; Live run shows those of one job.",
+        "The samples of all trials in the chosen time, one a second; for longer ranges their "
+        "means. InfluxDB keeps them for 30 days. Live run shows those of one job.",
         unit,
         samples(first, SAMPLED, CHOSEN),
         f"{NAME}{name}",
@@ -257,8 +257,8 @@ def peer_ratios() -> stat.Panel:
     return (
         tile(
             "Ours / peer",
-            "Our figure over that of each trusted tool, at the median of all cases measured beside "
-            "it. Near 1 is what it should be.",
+            "Our figure divided by that of each trusted tool: the median of all cases that the "
+            "tool was measured with. It should be near 1.",
             6,
             "no peer",
         )
@@ -313,8 +313,8 @@ def share_history(of: str = PRIMARY) -> timeseries.Panel:
     """Return every result over its own limit. `of` selects the results."""
     panel = wide_history(
         "Share of the limit",
-        "Every result in the chosen time over its own limit: what a change of host, kernel or load "
-        "did, whatever was measured.",
+        "Every result in the chosen time as a share of its own limit: the effect of a change of "
+        "host, kernel or load on all workloads.",
         SHARE,
         f'SELECT "efficiency" {results(of)} {GROUPED}',
     )
@@ -325,8 +325,8 @@ def peer_history() -> timeseries.Panel:
     """Return our figures over the peers'."""
     return narrow_history(
         "Ours over the peer's",
-        "Our figure over that of the trusted tool measured in turn with it. When both fall, this "
-        "line stays: then the host has changed, not the benchmark.",
+        "Our figure divided by that of the trusted tool measured in turn with it. If both fall, "
+        "this line stays level: then the host has changed, not the benchmark.",
         RATIO,
         f'SELECT "peer_ratio" {results()} {GROUPED}',
     ).no_value("No peer was measured.")
@@ -336,8 +336,8 @@ def spread_history() -> timeseries.Panel:
     """Return how much the trials of each result differ."""
     return narrow_history(
         "Spread",
-        "Half the interval that holds the true median, over the median. 2 % is the target; a host "
-        "that others use has more.",
+        "Half the interval that contains the true median, divided by the median. 2 % is the "
+        "target; on a shared host it is more.",
         SHARE,
         f'SELECT "spread" {results()} {GROUPED}',
     ).axis_soft_min(0)

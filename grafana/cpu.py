@@ -60,7 +60,7 @@ def cpu() -> dashboard.Dashboard:
     found = board(
         "hostbench-cpu",
         "hostbench: CPU",
-        "What the CPUs do by type, instruction set and threads: limit and peer beside ours.",
+        "What the CPUs do by type, instruction set and threads, compared with limit and peer.",
         "now-30d",
     )
     # The clock has charts of its own: it is not a rate.
@@ -151,7 +151,7 @@ def _matrix(tag: str) -> barchart.Panel:
 def _clock_history() -> timeseries.Panel:
     return narrow_history(
         "Core clock",
-        "The core clock measured under each kernel: vector instructions may lower it.",
+        "The core clock while each kernel runs: vector instructions may lower it.",
         CLOCK,
         f'SELECT "value" {results(CLOCKS)} {GROUPED}',
     )

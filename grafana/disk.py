@@ -75,8 +75,8 @@ def disk() -> dashboard.Dashboard:
     found = board(
         "hostbench-disk",
         "hostbench: disk",
-        "Throughput and operations a second by block and queue depth, latency, commits, the "
-        "evidence that figures are the disk's, and the same second by second.",
+        "Throughput and operations a second by block and queue depth, latency, commits, evidence "
+        "that the figures are the disk's, and samples second by second.",
         "now-30d",
     )
     for one in result_variables(f"{PRIMARY} AND {DISKS}", ALL_WORKLOADS):
@@ -150,9 +150,9 @@ def _highest(name: str, names: str, unit: str, condition: str) -> bargauge.Panel
 
 def _of_limit() -> bargauge.Panel:
     return workload_shares(
-        "The lowest of the latest results of all cases of a workload. Limit: what the link to "
-        "the device transfers at most, or what the operator set. A virtual disk has no link: "
-        "there it must be given.",
+        "The lowest of the latest results of all cases of a workload. Limit: the most that the "
+        "link to the device can transfer, or what the operator set. A virtual disk has no link, "
+        "so the operator has to set its limit.",
     )
 
 
@@ -212,7 +212,7 @@ def _one_at_a_time() -> barchart.Panel:
 def _latency() -> xychart.Panel:
     return curves(
         "Latency over the queue depth",
-        "Percentiles of the latency of reads and writes over the queue depth: where more requests "
+        "Percentiles of the latency of reads and writes over the queue depth. If further requests "
         "only wait, latency grows and operations a second do not. Both scales are logarithmic.",
         axis(ANY_ACCESS, DEPTH),
         Axis("value", "latency", SECONDS, 10),
@@ -223,17 +223,17 @@ def _latency() -> xychart.Panel:
 
 
 READ_AT_DEVICE = (
-    "The bytes that the kernel read from the device for the program, over those that it "
-    "read. 100 % is what direct and cold reads must have; less is memory's share, and below 95 % "
-    "the figure is not the disk's."
+    "The bytes that the kernel read from the device for the program, divided by those that the "
+    "program read. Direct and cold reads must have 100 %. The rest came from memory, and below 95 "
+    "% the figure is not the disk's."
 )
 IN_MEMORY = (
-    "The share of the file that was in the page cache right before the timed region: nothing, "
-    "where reads are to come from the device."
+    "The share of the file that was in the page cache right before the timed region: 0 % for "
+    "reads that should come from the device."
 )
 BUSY = (
-    "The share of the time for which the device had anything to do. Far below 100 %, the way to "
-    "the device and not the device was the bottleneck."
+    "The share of the time in which the device was busy. Far below 100 %, the path to the device "
+    "was the bottleneck, not the device."
 )
 
 

@@ -119,7 +119,7 @@ def fleet() -> dashboard.Dashboard:
         "hostbench-fleet",
         "hostbench: fleet",
         "Hosts of the stack and of campaigns: how good and how old their results are, whether "
-        "headline cases changed, and whether they do what hosts of the model do.",
+        "headline cases changed, and whether the hosts perform like others of their model.",
         "now-90d",
     )
     for variable in result_variables():
@@ -136,8 +136,8 @@ def fleet() -> dashboard.Dashboard:
             _matrix(
                 "Did it change?",
                 "Each host's newest job beside its jobs before it, 60 at most. worse, better: it "
-                "changed, and what is said of all cases of a job together is wrong in at most 5 of "
-                "100 jobs. same: no change was found. undecided: there are too few jobs yet.",
+                "changed; the answers on all cases of a job together are wrong in at most 5 of 100 "
+                "jobs. same: no change was found. undecided: there are too few jobs yet.",
                 "change",
             )
         )
@@ -168,7 +168,7 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
     found = (
         tile(
             f"Hosts with a {word} figure",
-            f"Hosts of which a newest headline figure {what}: the tables below say which.",
+            f"Hosts with a newest headline figure that {what}: the tables below name them.",
             5,
             "none",
         )
@@ -288,9 +288,10 @@ def _changes() -> table.Panel:
         plain_table()
         .title("Changes")
         .description(
-            "Where figures of a host changed, as its jobs until now say: the first job after each "
-            "change, a job more or less; its size with the interval that holds it; and the facts "
-            "of the host and of hostbench that changed there. Empty: no change was found."
+            "Where figures of a host changed, according to its jobs so far: the first job after "
+            "each change (a job more or less), the size of the change with its interval, and the "
+            "facts of the host and of hostbench that changed at that job. Empty: no change was "
+            "found."
         )
         .height(9)
         .with_target(Query(f'SELECT {fields} {CHANGED} GROUP BY "host"', form=TABLE))

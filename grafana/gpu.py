@@ -80,8 +80,8 @@ def gpu() -> dashboard.Dashboard:
     found = board(
         "hostbench-gpu",
         "hostbench: GPU",
-        "Rates by type of operand, bandwidth of memory and links, latencies, and the clock, power "
-        "and temperature that the card had meanwhile.",
+        "Rates by type of operand, bandwidth of memory and links, latencies, and the card's "
+        "clock, power and temperature.",
         "now-30d",
     )
     for one in result_variables(FIGURES, ALL_WORKLOADS):
@@ -144,8 +144,8 @@ THROTTLED = (
     "down."
 )
 PER_CYCLE = (
-    "Operations of the whole device in a cycle of the clock that it had: what throttling does not "
-    "change. Its limit is the multiprocessors' table."
+    "Operations of the whole device in a cycle of its actual clock, which throttling does not "
+    "change. The limit is from the table of multiprocessors."
 )
 WINDOWS = (
     "Standard deviation over mean of a trial's windows, each at least 100 ms by the device's clock."
@@ -207,7 +207,7 @@ def _by_type() -> barchart.Panel:
 def _by_device() -> barchart.Panel:
     return matrix(
         "Highest bandwidth by workload and device",
-        "The highest of the latest bandwidths of each workload, one bar a device of its number. "
+        "The highest of the latest bandwidths of each workload, one bar for each device number. "
         "The driver's own copies from device to device are left out.",
         BANDWIDTH,
         "workload",
@@ -219,9 +219,9 @@ def _by_device() -> barchart.Panel:
 def _transfers() -> barchart.Panel:
     return matrix(
         "Highest bandwidth between host and device",
-        "The highest of the latest bandwidths by way and kind of host memory: pinned pages are "
-        "copied by the device, pageable ones by the driver first. Both ways at once count "
-        "together.",
+        "The highest of the latest bandwidths by direction and kind of host memory. The device "
+        "copies pinned pages itself; the driver first copies pageable ones. For both directions "
+        "at once, the bytes of both count.",
         BANDWIDTH,
         "workload",
         "host_memory",

@@ -235,8 +235,8 @@ def _figures(unit: str) -> timeseries.Panel:
 def _latencies() -> timeseries.Panel:
     panel = _strip(
         "Latency of operations",
-        "The median and the slowest of a hundred of the operations of each second, where "
-        "operations wait for a device (disks) or for the far end (network).",
+        "The median and the 99th percentile of the operations of each second, for workloads that "
+        "wait for a device (disks) or for the far end (network).",
         7,
         SECONDS,
     ).axis_soft_min(0)
@@ -286,8 +286,8 @@ def _card() -> dashboard.Row:
     row = dashboard.Row("GPU: clock, power and temperature").collapsed(True)
     for metric, (title, unit) in charts.items():
         description = (
-            "What the card reports, second by second: its clock falls where power or temperature "
-            "reach their limits. Only NVIDIA's cards report it."
+            "The card's own values, second by second: its clock falls when power or temperature "
+            "reach their limits. Only NVIDIA's cards report them."
         )
         target = series(samples(metric, TAGS), NAME)
         row = row.with_panel(_strip(title, description, 6, unit).with_target(target))
@@ -335,8 +335,8 @@ def _own_use() -> timeseries.Panel:
     return (
         _marks(
             "hostbench's own use of the CPU",
-            "What each process of hostbench used of one core during a trial. Below 1 % it "
-            "disturbs no figure. Runs without the stack have none.",
+            "The share of one core that each process of hostbench used during a trial. Below 1 % "
+            "it disturbs no figure. Runs without the stack have none.",
             6,
             SHARE,
         )

@@ -130,8 +130,8 @@ def maps() -> dashboard.Dashboard:
     found = board(
         "hostbench-maps",
         "hostbench: maps",
-        "What memory, cores and kernel of a host look like to its programs: figures of the suite "
-        "maps, or of its workloads in other suites.",
+        "How memory, cores and kernel of a host look to its programs: figures of the suite maps, "
+        "or of its workloads in other suites.",
         "now-30d",
     )
     for one in (*result_variables(FIGURES, ALTERNATIVES), _job()):
@@ -191,8 +191,8 @@ def _jobs() -> table.Panel:
         .title("Jobs")
         .description(
             "The jobs of these figures. A click on one opens its page in the console or its "
-            "report. These have what no board has: which cores and NUMA nodes are near (matrices "
-            "of pairs), the levels of the caches and their sizes, the clock by each number of "
+            "report. They also show what no board can: which cores and NUMA nodes are near each "
+            "other (matrices of pairs), the levels of the caches and their sizes, the clock by number of "
             "CPUs, and the lengths and periods of interruptions."
         )
         .height(6)

@@ -137,9 +137,9 @@ def _highest() -> bargauge.Panel:
 
 def _of_limit() -> bargauge.Panel:
     return workload_shares(
-        "The lowest of the latest results of all cases of a workload. Limit: what all memory "
-        "channels together transfer at most. Virtual machines and containers do not know it: "
-        "there it must be given.",
+        "The lowest of the latest results of all cases of a workload. Limit: the most that all "
+        "memory channels together can transfer. Virtual machines and containers cannot read it, "
+        "so the operator has to set it there.",
     )
 
 
@@ -168,8 +168,8 @@ def _matrix(tag: str) -> barchart.Panel:
 def _stores() -> barchart.Panel:
     panel = matrix(
         "Highest bandwidth by kernel and store",
-        "What the program measured of each kind of store before it took the best one: plain, "
-        "non-temporal (past the caches), and libc's memcpy or memset.",
+        "The rate of each kind of store that the program tried before it took the best one: "
+        "plain, non-temporal (past the caches), and libc's memcpy or memset.",
         BANDWIDTH,
         "workload",
         "metric",
@@ -196,7 +196,7 @@ def _loaded_latency() -> xychart.Panel:
     return curves(
         "Access time under load",
         "The time of a dependent access of one thread, over the bandwidth that the other threads "
-        "take meanwhile; points are joined from the lowest to the highest intensity.",
+        "use at the same time; points are joined from the lowest to the highest intensity.",
         Axis("load_bytes_per_second", "bandwidth taken", BANDWIDTH),
         Axis("value", "access time", SECONDS),
         tags("mem.loaded_latency"),

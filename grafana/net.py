@@ -145,11 +145,12 @@ BY_TARGET = (
 )
 BY_DIRECTION = "one bar a direction as seen from the near end; both counts the two together."
 LOSS = (
-    "The share of the datagrams that were sent and never received, over what the sender handed to "
+    "The share of sent datagrams that were never received, over the rate that the sender gave to "
     "its kernel."
 )
 RECEIVED = (
-    "What the receiver got of it: where this line bends, the path or the receiver is at its end."
+    "The part that the receiver got: where this line bends, the path or the receiver reaches its "
+    "limit."
 )
 NEAR = "CPU time of the program that ran the trial, for 10⁹ bytes of payload."
 FAR = "The same of the process at the far end, on this host or on another one."
@@ -274,8 +275,8 @@ def _trips_over_blocks() -> xychart.Panel:
 def _under_load() -> xychart.Panel:
     return curves(
         "Round trip under load",
-        "Percentiles of the time there and back over the bandwidth that bulk streams between the "
-        "same ends took meanwhile: what waits in queues. Points are joined by the number of those "
+        "Percentiles of the time there and back over the bandwidth of bulk streams between the "
+        "same ends: how long packets wait in queues. Points are joined by the number of those "
         "streams.",
         Axis("load_bytes_per_second", "bandwidth taken", BANDWIDTH),
         Axis("value", "round trip", SECONDS, 10),
@@ -289,8 +290,8 @@ def _under_load() -> xychart.Panel:
 def _connections() -> xychart.Panel:
     return curves(
         "Connections over the number of streams",
-        "The latest rates of connect, ask, answer and close, over the number of streams that do "
-        "so at a time.",
+        "The latest rates of connect, request, answer and close, over the number of streams that "
+        "do so at the same time.",
         axis("net.tcp_crr", STREAMS),
         Axis("value", "connections a second", RATE),
         ("workload", "target", "far_host"),

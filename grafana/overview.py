@@ -221,7 +221,7 @@ def _hosts() -> stat.Panel:
 
 
 def _cases() -> stat.Panel:
-    panel = tile("Cases", "Different cases measured in the chosen time, each host for itself.", 3)
+    panel = tile("Cases", "Different cases measured in the chosen time, counted for each host.", 3)
     return panel.with_target(series(over_latest('count("n")', '"verdict"', ()), "cases"))
 
 
@@ -229,9 +229,9 @@ def _verdicts() -> stat.Panel:
     panel = (
         tile(
             "Latest verdicts",
-            "How many cases have which verdict in their last result. clean: to be trusted at its "
-            "interval; noisy: the interval is wide; disturbed: something else took the CPU, and no "
-            "undisturbed figure could be had; invalid: above the limit, so figure or limit is "
+            "How many cases have which verdict in their last result. clean: to be trusted within "
+            "its interval; noisy: the interval is wide; disturbed: other work took the CPU, and "
+            "no undisturbed figure is left; invalid: above the limit, so figure or limit is "
             "wrong; failed and skipped: no figure; corrupt: a result was wrong.",
             12,
             "none yet",
@@ -257,9 +257,9 @@ def _control_plane() -> stat.Panel:
     return (
         tile(
             "hostbench's own use of the CPU",
-            "What the processes of hostbench used of one core during a trial, at the median of "
-            "the trials in the chosen time. Below 1 % it disturbs no figure. Kept for 30 days; "
-            "runs without the stack have none.",
+            "The share of one core that the processes of hostbench used during a trial: the "
+            "median of the trials in the chosen time. Below 1 % it disturbs no figure. Kept for "
+            "30 days; runs without the stack have none.",
             6,
         )
         .unit(SHARE)
@@ -314,8 +314,8 @@ def _by_workload() -> bargauge.Panel:
     text = over_latest('min("efficiency")', '"efficiency"', ("workload",))
     panel = shares_of_limit(
         "Lowest share of the limit, by workload",
-        "The lowest of the latest results of all cases of a workload. A low one is a busy "
-        "host, a wrong limit, or a kernel that does not reach it: the table below shows which.",
+        "The lowest of the latest results of all cases of a workload. If it is low, the host is "
+        "busy, the limit is wrong, or the kernel does not reach it: the table below shows which.",
         12,
         9,
     )

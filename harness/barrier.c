@@ -59,16 +59,16 @@ void barrier_init(struct barrier *barrier, unsigned total, unsigned spins)
 bool barrier_wait_unless(struct barrier *barrier, const atomic_bool *stopping)
 {
     unsigned generation = atomic_load(&barrier->generation);
-    bool met = true;
+    bool passed = true;
     if (atomic_fetch_add(&barrier->arrived, 1) + 1 < barrier->total) {
-        met = word_wait(&barrier->generation, generation, barrier->spins, stopping);
+        passed = word_wait(&barrier->generation, generation, barrier->spins, stopping);
     } else {
         atomic_store(&barrier->arrived, 0);
         atomic_fetch_add(&barrier->generation, 1);
         word_wake(&barrier->generation);
     }
     /* Also for the last, and for one alone: what was left early must not be taken for done. */
-    return met && !(stopping && atomic_load(stopping));
+    return passed && !(stopping && atomic_load(stopping));
 }
 
 void barrier_wait(struct barrier *barrier)

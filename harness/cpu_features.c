@@ -14,7 +14,7 @@
  * under a kernel or hypervisor that does not save its registers must not use it. */
 enum { NO_STATE = 0, AVX_STATE = 0x6, AVX512_STATE = 0xe6, AMX_STATE = 0x60000 };
 
-/* Linux saves tiles only for processes that asked (Documentation/arch/x86/xstate.rst). */
+/* Linux saves tiles only for processes that request them (Documentation/arch/x86/xstate.rst). */
 enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
 
 static const struct {
@@ -127,7 +127,7 @@ static unsigned enabled_features(void)
 #error "hostbench knows x86-64 and aarch64"
 #endif
 
-/* The set that may be used here. Asked once: CPUID traps in a virtual machine, which takes tens of microseconds. */
+/* The set that may be used here. Read once: CPUID traps in a virtual machine, which takes tens of microseconds. */
 static unsigned features_available(void)
 {
     static _Atomic unsigned available;

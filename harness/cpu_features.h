@@ -47,7 +47,7 @@ enum feature { X86_FEATURES(FEATURE_BIT) ARM_FEATURES(FEATURE_BIT) };
 #undef FEATURE_BIT
 
 /* NULL when all of `needed`, a set of `enum feature`, may be used here, else why the first missing one
- * may not. AMX: the kernel is asked to let this process use tiles. */
+ * may not. AMX: requests the kernel's permission to use tiles. */
 const char *features_missing(unsigned needed);
 /* Whether CPUID names this vendor, such as "AuthenticAMD"; never on aarch64. */
 bool cpu_vendor_is(const char *vendor);

@@ -232,7 +232,7 @@ struct measured {
     const struct run *run;
     const struct totals *totals;
     double operations, makespan_s;
-    struct histogram all, stream; /* the one being told */
+    struct histogram all, stream; /* the one being reported */
 };
 
 static double primary(const struct measured *measured)

@@ -268,7 +268,7 @@ static size_t index_of(const struct options *options, const char *param)
     for (size_t i = 0; i < options->total; i++)
         if (!strcmp(options->params[i]->name, param))
             return i;
-    assert(!"a workload asked for a parameter that its table lacks");
+    assert(!"a workload reads a parameter that its table lacks");
     abort();
 }
 

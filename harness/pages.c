@@ -177,8 +177,8 @@ int pages_touch(struct run *run, const struct pages *pages, void *at, size_t byt
 
 /* ---- what was got --------------------------------------------------------------------------- */
 
-/* Sums of /proc/self/smaps over the reservation, in KiB: whoever gave parts of it a policy of their
- * own has split it. */
+/* Sums of /proc/self/smaps over the reservation, in KiB: parts of it with a policy of their own are
+ * mappings of their own. */
 struct backing {
     double resident, huge;
 };

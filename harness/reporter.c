@@ -67,7 +67,7 @@ struct interval {
     size_t clocks;
 };
 
-/* Of the clean slices since the last sample; a single chain may have met a timer tick. */
+/* Of the clean slices since the last sample; a timer tick may have hit a single chain. */
 static double median_clock(const struct progress *progress, const struct progress *last)
 {
     double clocks[CLOCKS_SHOWN];
@@ -197,13 +197,13 @@ static size_t sample_loop(struct reporter *reporter, struct trial *trial, double
     if (block_bytes > 0)
         add(sampled, &count, "bytes_per_second", per_second * block_bytes);
     add(sampled, &count, "latency_p50_s", p50_s);
-    bool told = operations >= (double)histogram_least(0.99) && !run->times_are_means;
-    add(sampled, &count, "latency_p99_s", told ? p99_s : NAN);
+    bool known = operations >= (double)histogram_least(0.99) && !run->times_are_means;
+    add(sampled, &count, "latency_p99_s", known ? p99_s : NAN);
     return count;
 }
 
 /* Each thread's own, between two moments that it names itself: what another host tells comes in
- * its own time. Of a thread that told nothing new, none. */
+ * its own time. A thread that reported nothing new adds none. */
 static size_t sample_bulk(struct reporter *reporter, struct trial *trial,
                           struct sampled sampled[SAMPLED_MAX])
 {

@@ -19,7 +19,7 @@ static const double LEAD_S = 100e-6, PHASE_S = 300e-6, GUARD_S = 80e-6;
 #define ADD(to) "add %[" to "], %[" to "], %[one]\n\t"
 #endif
 
-/* 64 additions a step, each waiting for the one before: a cycle each, whoever is beside it. */
+/* 64 additions a step, each waiting for the one before: a cycle each, whatever runs beside it. */
 static void add_in_turn(unsigned steps)
 {
     uint64_t a = 0;

@@ -11,7 +11,7 @@ struct wall_clock {
 };
 
 void wall_clock_begin(struct wall_clock *clock);
-/* Now, as it would be if nobody had set it since the beginning. Any thread may read it. */
+/* Now, as it would be if it had not been set since the beginning. Any thread may read it. */
 int64_t wall_clock_us(struct wall_clock *clock);
 
 #endif

@@ -88,7 +88,7 @@ struct rate {
     enum combine combine;
     const char *work; /* what is counted: "byte"; NULL: "operation" */
     /* The figure is the time of one operation: lower is better. Threads are timed alike, their
-     * rates only told the other way round; COMBINE_MEDIAN. */
+     * rates only reported the other way round; COMBINE_MEDIAN. */
     bool time;
 };
 
@@ -182,7 +182,7 @@ struct workload {
      * Does operations until run_loop_over() says so, telling each with run_loop_done(), and comes
      * back when none is under way. 0 or an exit_code. */
     int (*loop)(struct thread *);
-    /* Of a loop that moves its work in bulk, of which no single operation is timed: what this thread
+    /* Of a loop that moves its work in bulk and times no single operation: what this thread
      * has moved in this phase so far, in the unit of the rate, and when that was so (CLOCK_MONOTONIC,
      * in seconds). For the samples; called by another thread at any time in the timed region. Its
      * loop() or verify() tells run_bulk_done(), its finish() run_bulk_rate(). NULL: it is no such
@@ -208,7 +208,7 @@ struct workload {
     int (*prepare)(struct thread *);
     /* The check of the result, by all threads at once, not timed: of a team after each step, with
      * its batch; of others once after the timed region, of whatever all steps have left, with the
-     * units that this thread's were asked for together. 0 or an exit_code. May be NULL. */
+     * units that this thread's steps had to do together. 0 or an exit_code. May be NULL. */
     int (*verify)(struct thread *, uint64_t units);
     /* Instead of steps where the largest batch is 1, that is where one step is long: keeps the
      * core busy alike until `until_s` of the monotonic clock. May be NULL. */
@@ -274,18 +274,18 @@ bool run_oversubscribed(const struct run *run);
 /* The workload has threads beside those of the trial, and too few CPUs for all: who waits for a CPU
  * may wait for them, which is no disturbance (loops only). */
 void run_share_cpus(struct run *run);
-/* What run_loop_done() is told is the mean of several operations in a row (loops only). */
+/* What run_loop_done() gets is the mean of several operations in a row (loops only). */
 void run_times_are_means(struct run *run);
 void run_set_shared(struct run *run, void *shared);
 void *run_shared(const struct run *run);
 /* Names a library that does part of the work (resolve() only). */
 void run_library(struct run *run, const struct library *library);
 /* Something found about the surroundings, for the start event: open(), setup() and calibrate() only,
- * by one thread at a time. The name must last; the text is copied, and nothing is told when it is
- * empty. A second text of a name takes the place of the first. */
+ * by one thread at a time. The name must last; the text is copied, and nothing is reported when it
+ * is empty. A second text of a name takes the place of the first. */
 void run_fact(struct run *run, const char *name, const char *text);
-/* The time of day, for workloads that measure as is done by hand, as it would be if nobody had set
- * it since the trial began. */
+/* The time of day, for workloads that measure as is done by hand, as it would be if it had not
+ * been set since the trial began. */
 int64_t run_wall_us(struct run *run);
 /* By how much it was set forward since, as far as run_wall_us() has seen. */
 int64_t run_wall_set_us(const struct run *run);
@@ -335,8 +335,8 @@ void run_warning(const struct run *run, const char *code, const char *format, ..
 /* True once the run is to end; long setup() code checks it now and then. */
 bool run_stopping(const struct run *run);
 
-/* Waits for all other threads, in setup() and calibrate(), in teams and loops. false when the run was told
- * to end meanwhile: return at once. */
+/* Waits for all other threads, in setup() and calibrate(), in teams and loops. false when the run has to
+ * end meanwhile: return at once. */
 bool run_meet(struct thread *thread);
 
 /* ---- for loops ---- */
@@ -344,12 +344,12 @@ bool run_meet(struct thread *thread);
 /* Bytes that one operation moves, for bytes_per_second beside operations_per_second; not needed
  * where the rate counts bytes. */
 void run_set_block_bytes(struct run *run, uint64_t bytes);
-/* false: the ramp, of which nothing is recorded. */
+/* false: the ramp, which is not recorded. */
 bool run_loop_timed(const struct thread *thread);
 /* Whether to begin no further operation at `at_s` (CLOCK_MONOTONIC, in seconds): the time is over,
  * this thread's share of the work is begun (`begun` operations so far in this phase), or the run is
- * to stop. To be asked at least every 100 ms, also while waiting: a run that is told to stop is to
- * end within a second. */
+ * to stop. Call it at least every 100 ms, also while waiting: a run that has to stop ends within a
+ * second. */
 bool run_loop_over(const struct thread *thread, uint64_t begun, double at_s);
 /* One operation of this thread is done: `latency_ns` after it was begun (closed loop) or due (open
  * loop). `stream`: index into workload->streams, 0 when it has none. Some nanoseconds: no lock, no

@@ -43,7 +43,7 @@ class Sessions:
         self._remembered: OrderedDict[str, tuple[float, Session]] = OrderedDict()
 
     async def begin(self, key_digest: bytes) -> tuple[str, Session]:
-        """Begin a session; return its id, which nobody has seen before, and the session."""
+        """Begin a session; return its id, which is new and secret, and the session."""
         session_id = secrets.token_urlsafe(RANDOM_BYTES)
         session = Session(key_digest, secrets.token_urlsafe(RANDOM_BYTES))
         name = _session(session_id)

@@ -197,7 +197,7 @@ if [[ ! -e .env ]]; then
     (umask 022 && sed "s/^HOSTBENCH_HOST=$/&$host/" "$source/.env.example" >.env)
     made+=(.env)
 fi
-# As an earlier version of this script wrote them, so that nobody chose them: security fixes come with
+# An earlier version of this script wrote these; the operator did not choose them. Security fixes come with
 # the versions that compose.yaml names now.
 for old in REDIS_VERSION=8.2.4-alpine INFLUXDB_VERSION=2.7.12-alpine GRAFANA_VERSION=12.4.10; do
     if grep -qx "HOSTBENCH_$old" .env; then

@@ -125,7 +125,7 @@ def measured(suite: Path, plant: Plant) -> list[dict[str, Any]]:
 
 
 def progress(rows: Sequence[dict[str, str]]) -> str:
-    """Say how many jobs of a whole measurement these are, and of which kinds."""
+    """Say how many jobs of a whole measurement these are, by kind."""
     jobs = list({row["time_unix_s"]: row for row in rows}.values())
     kinds = Counter(row["plant"] for row in jobs)
     beside = sum(bool(row["beside"]) for row in jobs)

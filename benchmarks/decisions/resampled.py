@@ -253,7 +253,7 @@ def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
             )
         if own:
             yield f"{plant}: delivered is worse, {QUOTA_SIDE} jobs a side", delivered
-            yield f"{plant}: undisturbed is said to have changed", undisturbed
+            yield f"{plant}: undisturbed reported as changed", undisturbed
 
 
 def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
@@ -287,7 +287,7 @@ def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
             what = "5 % more work" if name.startswith("cpu.") else "no huge pages"
             yield f"{name}, {what}: worse, {n} jobs a side", tally
         if own:
-            yield f"random reads or network are said to have changed, {n} jobs a side", others
+            yield f"random reads or network reported as changed, {n} jobs a side", others
 
 
 def fresh_table(jobs: Path) -> Iterator[str]:

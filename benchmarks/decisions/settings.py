@@ -155,8 +155,8 @@ def by_test(rows: Sequence[Row]) -> list[list[Row]]:
 
 def condition(row: Row) -> str:
     """Return what ran beside the test, or "quiet"."""
-    said = [word for word in (row["plant"].replace(QUIET, ""), row["beside"]) if word]
-    return " and ".join(said) or "quiet"
+    found = [word for word in (row["plant"].replace(QUIET, ""), row["beside"]) if word]
+    return " and ".join(found) or "quiet"
 
 
 def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
@@ -247,8 +247,8 @@ def least_effects(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]
 
 
 def _judged(workload: str, blocks: Sequence[float], shift: float) -> Word | None:
-    """Return what a test would have said of these blocks with B changed by `shift`, or None when it
-    would have needed more blocks."""
+    """Return the word of a test for these blocks with B changed by `shift`, or None when it would
+    have needed more blocks."""
     margin = usual_margin(workload.partition(".")[0])
     judge = SettingJudge("higher", margin, BLOCKS_USUAL)
     for one in blocks:

@@ -100,9 +100,9 @@ def comparisons(found: Pairs, targets: Mapping[str, Target]) -> dict[str, Compar
     for field in fields(Figures):
         ours = [getattr(mine, field.name) for mine, _ in found]
         theirs = [getattr(its, field.name) for _, its in found]
-        told = all(value is not None for value in (*ours, *theirs))
+        complete = all(value is not None for value in (*ours, *theirs))
         target = targets[field.name]
-        rows[field.name] = Comparison(target, tuple(ours), tuple(theirs)) if told else None
+        rows[field.name] = Comparison(target, tuple(ours), tuple(theirs)) if complete else None
     return rows
 
 
@@ -123,7 +123,7 @@ def cell(row: Comparison | None) -> str:
     if row is None:
         return "too few"
     ratio = spread(row.ratios)
-    miss = "" if row.met else " **misses**"
+    miss = "" if row.holds else " **misses**"
     return f"**{ratio['median']:.3f}** ({ratio['low']:.3f} – {ratio['high']:.3f}){miss}"
 
 
@@ -139,8 +139,8 @@ def main() -> None:
             found, facts = compare(file, case, pairs)
         rows = comparisons(found, targets)
         rate = rows["operations_per_second"]
-        assert rate is not None, "a rate is always told"
-        met = all(row.met for row in rows.values() if row is not None)
+        assert rate is not None, "every run reports a rate"
+        holds = all(row.holds for row in rows.values() if row is not None)
         ours, theirs = spread(list(rate.ours)), spread(list(rate.theirs))
         print_row(
             [
@@ -150,7 +150,7 @@ def main() -> None:
                 f"{theirs['mad_relative']:.1%}",
                 *map(cell, rows.values()),
                 f"{len(found)}",
-                "holds" if met else "**misses**",
+                "holds" if holds else "**misses**",
             ]
         )
         figures.append(entry(facts, found, targets))

@@ -50,8 +50,8 @@ class ScratchFile:
         """Run fio and return its report."""
         run = subprocess.run(command, capture_output=True, text=True, pass_fds=[self.descriptor])
         if run.returncode:
-            said = (run.stderr or run.stdout).strip()
-            raise SystemExit(f"{shlex.join(command)}: exit {run.returncode}: {said}")
+            output = (run.stderr or run.stdout).strip()
+            raise SystemExit(f"{shlex.join(command)}: exit {run.returncode}: {output}")
         return read_report(run.stdout)
 
     def fio_command(self, ours: Events, elapsed_s: float) -> tuple[str, ...]:

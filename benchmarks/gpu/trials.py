@@ -85,13 +85,13 @@ class Table:
     def __init__(self, name: str, columns: Sequence[str]) -> None:
         self._name = name
         self._entries: list[Entry] = []
-        self.met = True
+        self.holds = True
         print_header([*columns, *RATIO_COLUMNS])
 
     def add(self, row: Row) -> None:
         """Print it and keep everything that was measured so far."""
         print_row([*row.cells, *row.compared.cells()])
-        self.met = self.met and row.compared.met
+        self.holds = self.holds and row.compared.holds
         self._entries.append(row.compared.entry(commands="; ".join(row.commands)))
         card, seconds = device(), f"{SECONDS:g}"
         of, found = folder(card.name), card.model_dump()
@@ -101,12 +101,12 @@ class Table:
         """End the script: exit code 1 where a target was missed, 2 where nothing was compared."""
         if not self._entries:
             nothing_compared()
-        raise SystemExit(0 if self.met else 1)
+        raise SystemExit(0 if self.holds else 1)
 
 
 def nothing_compared() -> NoReturn:
-    """End the script: a target that was not looked at is not met."""
-    print("nothing was compared, so no target is met", file=sys.stderr)
+    """End the script with an error: no target was checked."""
+    print("nothing was compared, so no target was reached", file=sys.stderr)
     raise SystemExit(2)
 
 

@@ -68,8 +68,8 @@ def entry(runs: tuple[CaseResult, ...]) -> dict[str, Any]:
         "trials": [len(case.counted) for case in runs],
         "difference": difference,
         "verdicts": verdicts,
-        # None: the target is neither met nor missed.
-        "met": holds if usable else None,
+        # None: the target is neither reached nor missed.
+        "holds": holds if usable else None,
     }
 
 
@@ -102,7 +102,7 @@ def main() -> None:
                 *(f"{median:.4g}" for median in figure["medians"]),
                 f"{figure['difference']:.1%}",
                 ", ".join(figure["verdicts"]),
-                ANSWERS[figure["met"]],
+                ANSWERS[figure["holds"]],
             ]
         )
         figures.append(figure)

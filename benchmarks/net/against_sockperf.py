@@ -107,7 +107,7 @@ def spinning(way: Way, case: Case, runs: int) -> Entry:
     """Measure a case with both ends spinning. It has no counterpart in sockperf, only a target."""
     found = [quietly_with_a_disk(case.ours, way, "spin") for _ in range(runs)]
     figure = spread(found)
-    met = figure["median"] <= SPINNING_MOST_S
+    holds = figure["median"] <= SPINNING_MOST_S
     target = f"≤ {SPINNING_MOST_S * MICRO:.0f} µs"
     print_row(
         [
@@ -120,7 +120,7 @@ def spinning(way: Way, case: Case, runs: int) -> Entry:
             f"{figure['mad_relative']:.1%}",
             f"{figure['n']}",
             target,
-            "holds" if met else "**misses**",
+            "holds" if holds else "**misses**",
         ]
     )
     facts = {**case.facts(way, "spin"), "target": target}

@@ -205,7 +205,7 @@ def main() -> None:
     if missing:
         raise SystemExit(missing)
     print_header(
-        ["what drops", "udp_path", "runs", "sent", "really lost", "told", "ratio", "exact"]
+        ["what drops", "udp_path", "runs", "sent", "really lost", "reported", "ratio", "exact"]
     )
     figures = []
     for name, path, found in rows(runs):

@@ -162,8 +162,8 @@ def _wait_for(way: Way, port: int, process: "subprocess.Popen[bytes]", *, udp: b
     while not subprocess.check_output(sockets):
         if process.poll() is not None or time.monotonic() > end_s:
             process.kill()
-            said = process.communicate()[0].decode().strip()
-            raise SystemExit(f"{process.args!r} does not listen on port {port}: {said}")
+            output = process.communicate()[0].decode().strip()
+            raise SystemExit(f"{process.args!r} does not listen on port {port}: {output}")
         time.sleep(0.02)
 
 
@@ -246,5 +246,5 @@ def sockperf(
 
 def sockperf_version() -> str:
     """Return the version as sockperf prints it."""
-    said = subprocess.check_output([tool("sockperf", "SOCKPERF"), "--version"], text=True)
-    return said.splitlines()[0]
+    output = subprocess.check_output([tool("sockperf", "SOCKPERF"), "--version"], text=True)
+    return output.splitlines()[0]

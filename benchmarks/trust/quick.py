@@ -8,7 +8,7 @@ later call continues from there. The tables are printed at the end; with --table
 done. With --peers, each run also measures the other tools that the suite names.
 
 Each run has a results directory of its own. The table also replays the idle runs: what each would
-have said with the runs before it in its results directory.
+have reported with the earlier runs in its results directory.
 """
 
 import argparse
@@ -148,11 +148,11 @@ def cases_of(runs: Iterable[Sequence[Row]]) -> dict[tuple[str, int], list[Row]]:
 
 @dataclass
 class Words:
-    """The words for the figures of one case, oldest first: whether each is right, as the run said
-    it, and as it would have said it with the runs before it in its results directory."""
+    """The words for the figures of one case, oldest first: whether each is right, as the run
+    reported it, and as it would have reported it with the earlier runs in its results directory."""
 
     is_steady: bool
-    said: list[bool]
+    reported: list[bool]
     replayed: list[bool]
 
 
@@ -160,14 +160,14 @@ def words_of(workload: str, rows: Sequence[Row]) -> Words:
     """Return the words for the usable figures of a case."""
     values = [float(row["value"]) for row in rows]
     steady, within = is_steady(workload, values), usual_ratio(workload)
-    said, replayed = [], []
+    reported, replayed = [], []
     for place, row in enumerate(rows):
         off = varies(spread_of(values[max(0, place - EARLIER_MOST) : place + 1], within))
         clean = row["verdict"] == "clean"
         warned = not clean or row["condition"] != "quiet"
-        said.append(clean if steady else warned)
+        reported.append(clean if steady else warned)
         replayed.append(clean and not off if steady else warned or off)
-    return Words(steady, said, replayed)
+    return Words(steady, reported, replayed)
 
 
 def print_words(idle: Sequence[Row]) -> None:
@@ -201,9 +201,9 @@ def print_row(name: str, words: Sequence[Words], first: int = 0) -> None:
     cells = []
     for steady in (True, False):
         own = [one for one in words if one.is_steady is steady]
-        said = [right for one in own for right in one.said[first:]]
+        reported = [right for one in own for right in one.reported[first:]]
         replayed = [right for one in own for right in one.replayed[first:]]
-        cells += [str(len(own)), *(share(sum(each), len(each)) for each in (said, replayed))]
+        cells += [str(len(own)), *(share(sum(each), len(each)) for each in (reported, replayed))]
     print(f"| {name} | {' | '.join(cells)} |")
 
 

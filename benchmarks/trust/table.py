@@ -320,8 +320,8 @@ def is_wrong(row: Row, rows: Sequence[Row]) -> bool:
 
     A reason is time that the kernel counts as stolen, or a trial slower than the neighbouring jobs.
     """
-    said = row["verdict"] != "clean" or row["condition"] in ALARMS
-    return said and row["condition"] != "stolen" and not is_borne_out(row, rows)
+    warned = row["verdict"] != "clean" or row["condition"] in ALARMS
+    return warned and row["condition"] != "stolen" and not is_borne_out(row, rows)
 
 
 def is_borne_out(row: Row, rows: Sequence[Row]) -> bool:

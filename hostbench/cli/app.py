@@ -306,7 +306,7 @@ def show(
 
     refuse_both(as_json, as_csv)
     if samples and not as_csv:
-        raise UsageError("--samples needs --csv; --json holds the samples anyway")
+        raise UsageError("--samples needs --csv; --json contains the samples anyway")
     document = ResultsStore(results_directory(results)).job(job).load()
     if samples:
         from hostbench.results.csv import sample_table

@@ -94,7 +94,9 @@ def _bad_option(error: ValidationError) -> UsageError:
             f"--scale {value} is not the name of a scale; hostbench list suites lists them"
         )
     what = "--workload" if field == "workload" else "suite"
-    return UsageError(f"{what} {value} is no name; give 1 to 80 characters, such as cpu.fma, quick")
+    return UsageError(
+        f"{what} {value} is not a name; give 1 to 80 characters, such as cpu.fma, quick"
+    )
 
 
 def _no_host_name(value: str) -> UsageError:

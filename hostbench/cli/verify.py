@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 verification = typer.Typer()
 
 CODES = own_epilog(
-    {ExitCode.OK: "no error in what was checked", ExitCode.CORRUPT: "this host computed wrong"},
+    {
+        ExitCode.OK: "no error in what was checked",
+        ExitCode.CORRUPT: "this host computed a wrong result",
+    },
     ExitCode.CASE_FAILED,
     ExitCode.NOTHING_RAN,
     ExitCode.BUSY,
@@ -49,10 +52,13 @@ def verify(
     ] = "10m",
     subsystem: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this one, or these: cpu, mem, gpu."),
+        typer.Option(metavar="NAME", help="Only these subsystems: cpu, mem, gpu."),
     ] = None,
     memory: Annotated[
-        str, typer.Option(metavar="PERCENT", help="Of the free memory, for patterns.")
+        str,
+        typer.Option(
+            metavar="PERCENT", help="The share of the free memory that the patterns fill."
+        ),
     ] = "80",
     seed: Annotated[
         str | None,
@@ -245,7 +251,7 @@ def _lines(found: "Verification") -> list[str]:
 
     lines = [line for finding in found.findings for line in finding_lines(finding)]
     if found.is_corrupt:
-        lines.insert(0, f"corrupt: {found.hostname} computed wrong")
+        lines.insert(0, f"corrupt: {found.hostname} computed a wrong result")
     lines += [exposure_sentence(one, len(found.cpus), len(found.gpus)) for one in found.exposures]
     if not found.exposures:
         lines.append("nothing was checked")

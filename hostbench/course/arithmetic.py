@@ -63,8 +63,7 @@ def slip_sentences(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator
         worst = max(of_kind, key=lambda slip: abs(math.log(_size(slip.printed / slip.expected))))
         yield (
             f"{kind} in {plural(len(of_kind), 'row')}, most of all in {worst.row.title}: "
-            f"{fixed(worst.printed)} is printed, {worst.sum} is "
-            f"{fixed(worst.expected)}."
+            f"the report prints {fixed(worst.printed)}, but {worst.sum} is {fixed(worst.expected)}."
         )
 
 
@@ -107,10 +106,14 @@ def _of_efficiency(
     right, wrong = (way, back) if table.better == "higher" else (back, way)
     if agrees(printed, expected / PERCENT):
         yield Slip(
-            row, f"The {quantity} is a ratio where it says percent", printed, expected, right
+            row,
+            f"The {quantity} is a ratio and not in percent",
+            printed,
+            expected,
+            right,
         )
     elif agrees(printed, inverse):
-        kind = f"The {quantity} is figure and limit the wrong way round"
+        kind = f"The {quantity} divides limit and figure the wrong way round"
         yield Slip(row, kind, printed, expected, right)
     else:
         distance = [abs(math.log(_size(printed / one))) for one in (expected, inverse)]

@@ -38,16 +38,16 @@ from hostbench.report.summary import host_line, utc
 # Longer tables are folded; their charts show most of them.
 ROWS_UNFOLDED = 48
 READING = (
-    "Each row holds the published figure beside three of this run: the naive way measures as the "
-    "report's programs did, on purpose and wrong by as much as it differs; ours is the median of n "
-    "trials with the interval that holds the true median, and beside it mean ± standard deviation "
-    "(sd), which the course asks for; our limit is what the hardware here could do at most. "
-    "Published of limit is as printed, and in parentheses what figure and limit make where that "
-    "differs or nothing is printed. A peer is the tool that ran in turn with ours, today."
+    "Each row shows the published figure and three figures of this run. Naive: measured as the "
+    "report's programs did, with their mistakes on purpose. Ours: the median of n trials with the "
+    "interval that contains the true median, and mean ± standard deviation (sd), as the course "
+    "requires. Our limit: the most that the hardware here can do. Published of limit is as "
+    "printed; parentheses show figure over limit if that differs or nothing is printed. A peer is "
+    "a tool that ran in turn with our trials in this run."
 )
 SMALLER = (
-    "Rows are marked where this host is the smaller one: nothing was made smaller to fit, and such "
-    "a row cannot be held against the published one."
+    "Some rows are marked because this host is smaller than the report's. hostbench shrinks no "
+    "case to fit, so do not compare such a row with the published one."
 )
 
 
@@ -76,8 +76,8 @@ def course_section(document: ResultDocument) -> Section | None:
 def _introduction(document: ResultDocument, published: Published) -> str:
     tables = plural(len(published.tables), "table")
     return (
-        f"{sentence(published.title)} Its {tables}, row by row, measured again on this host. "
-        f"{sentence(document.suite.description)}"
+        f"{sentence(published.title)} This run measured the rows of its {tables} again on this "
+        f"host. {sentence(document.suite.description)}"
     )
 
 

@@ -72,30 +72,34 @@ def _shown(evidence: Evidence, pair: Pair | None) -> str:
 
 def _loop_counted(evidence: Evidence) -> Effect:
     pair = fewest_threads(evidence.fair)
-    what = "The loop's own increment, comparison and jump take time and are not counted"
+    what = "The loop's own increment, comparison and jump take time, but count as no operation"
     return Effect(what, _shown(evidence, pair), (_loop_time(pair),))
 
 
 def _loop_time(pair: Pair | None) -> str:
     """Return what the empty loop took of the naive time, if its workload reports that."""
     ratio = raw_median(pair.naive.case, "empty_loop_ratio") if pair else None
-    return "" if ratio is None else f"an empty loop of as many passes takes {percent(ratio)} of it"
+    return (
+        ""
+        if ratio is None
+        else f"an empty loop of as many passes takes {percent(ratio)} of that time"
+    )
 
 
 def _loop_subtracted(evidence: Evidence) -> Effect:
     pair = fewest_threads(evidence.fair)
-    what = "The time of an empty loop was measured apart and subtracted, a difference of two times"
+    what = "The time of an empty loop was measured separately and subtracted"
     more = [_loop_time(pair)]
     if pair and pair.naive.variation is not None and pair.ours.variation is not None:
         more.append(
-            f"what is left scatters by {percent(pair.naive.variation)} of its mean from trial to "
+            f"the difference varies by {percent(pair.naive.variation)} of its mean from trial to "
             f"trial, ours by {percent(pair.ours.variation)}"
         )
     return Effect(what, _shown(evidence, pair), tuple(more))
 
 
 def _scalar_only(evidence: Evidence) -> Effect:
-    what = "One operand an instruction, where the limit counts vectors"
+    what = "Instructions had one operand each, but the limit counts vectors"
     found = max(evidence.measured, key=lambda one: one[1].efficiency or 0.0, default=None)
     if found is None:
         return Effect(what, NO_FIGURES)
@@ -119,7 +123,7 @@ def _is_random(pair: Pair) -> bool:
 
 def _rand_per_access(evidence: Evidence) -> Effect:
     pair = smallest_block(where(evidence.fair, _is_random))
-    what = "A random number was drawn for each access, in the time"
+    what = "The measured time includes a random number for each access"
     return Effect(what, _shown(evidence, pair), (_without_rand(pair, evidence),) if pair else ())
 
 
@@ -140,8 +144,8 @@ def _without_rand(pair: Pair, evidence: Evidence) -> str:
         return ""
     unit = case.metrics[case.primary].unit
     return (
-        f"in order, and so without it, the naive way gives {human(figures[1], unit)} where this "
-        f"is {human(figures[0], unit)}"
+        f"in order, without random numbers, the naive way gives {human(figures[1], unit)} instead "
+        f"of {human(figures[0], unit)}"
     )
 
 
@@ -149,7 +153,7 @@ def _clock_per_operation(evidence: Evidence) -> Effect:
     what = "The clock was read before and after each block"
     pair = smallest_block(evidence.fair)
     naive, ours = (_block_time_s(one.case) for one in (pair.naive, pair.ours)) if pair else (0, 0)
-    more = f"a block takes {human(naive, 's')} so and {human(ours, 's')} without it"
+    more = f"a block takes {human(naive, 's')} with that and {human(ours, 's')} without it"
     return Effect(what, _shown(evidence, pair), (more,) if naive and ours else ())
 
 
@@ -173,7 +177,7 @@ def _lock_per_operation(evidence: Evidence) -> Effect:
     )
     scaling = (
         f"the naive figure at {last.row.name} is {over(last.naive.mean / first.naive.mean)} that "
-        f"at {first.row.name}, ours {over(last.ours.median / first.ours.median)} it"
+        f"at {first.row.name}, ours {over(last.ours.median / first.ours.median)} that"
     )
     return Effect(what, _shown(evidence, last), (scaling,) if last is not first else ())
 
@@ -185,7 +189,7 @@ def _same_line(one: CourseRow, other: CourseRow) -> bool:
 
 
 def _copied_once(evidence: Evidence) -> Effect:
-    what = "A copied byte counts once, though memory is read and written for it"
+    what = "A copied byte counts once, although the memory reads it and writes it"
     rates = [
         (row, figure)
         for row, figure in evidence.measured
@@ -198,8 +202,8 @@ def _copied_once(evidence: Evidence) -> Effect:
     share = f", {percent(figure.efficiency)} of their limit" if figure.efficiency else ""
     return Effect(
         what,
-        f"{row.title} stands for {human(raw_median(figure.case), 'byte/s')} read and written "
-        f"here{share}, where the table says {evidence.with_unit(figure.median)}",
+        f"for {row.title} this host read and wrote {human(raw_median(figure.case), 'byte/s')}"
+        f"{share}; counted as in the table, that is {evidence.with_unit(figure.median)}",
     )
 
 
@@ -216,18 +220,21 @@ def _blocks_in_cache(evidence: Evidence) -> Effect:
     size = f" (the largest here has {binary_bytes(max(caches))})" if caches else ""
     better = evidence.table.better == "higher"
     pair = (max if better else min)(evidence.fair, key=lambda p: p.ratio, default=None)
-    what = f"The same block was used again and again and stays in a cache{size}"
+    what = f"The program used the same block again and again, so it stayed in a cache{size}"
     return Effect(what, _shown(evidence, pair))
 
 
 def _time_per_block(evidence: Evidence) -> Effect:
-    what = "The time is that of all blocks over their number, not what one of them waits"
+    what = "The time is the total over the number of blocks, not how long one block waits"
     found = smallest_block(evidence.fair)
     row, figure = (found.row, found.ours) if found else next(iter(evidence.measured), (None, None))
     waits = _waiting(evidence, figure)
     if row is None or figure is None or waits is None:
-        return Effect(what, "nothing in this run measures the waiting beside it")
-    return Effect(what, f"{row.title} is {evidence.with_unit(figure.median)} so here, and {waits}")
+        return Effect(what, "no case of this run measures the wait")
+    return Effect(
+        what,
+        f"measured like that, {row.title} is {evidence.with_unit(figure.median)} here, but {waits}",
+    )
 
 
 def _waiting(evidence: Evidence, figure: Figure | None) -> str | None:
@@ -257,7 +264,7 @@ _WAITS: Mapping[str, tuple[str, str | None, str]] = {
 
 
 def _sent_not_received(evidence: Evidence) -> Effect:
-    what = "What was handed to the sender's own kernel was counted, arrived or not"
+    what = "The sender counted what it gave to its own kernel, not what arrived"
     pair = farthest(where(evidence.fair, lambda p: p.naive.case.params.get("protocol") == "udp"))
     return Effect(what, _shown(evidence, pair), (_arrived(pair.naive.case),) if pair else ())
 
@@ -270,13 +277,13 @@ def _arrived(case: CaseResult) -> str:
     lost = raw_median(case, "lost_ratio")
     share = f", {percent(lost)} of the datagrams were lost" if lost else ""
     return (
-        f"of its {human(sent, 'byte/s')} sent {human(arrived, 'byte/s')} arrived by the "
+        f"it sent {human(sent, 'byte/s')}, and {human(arrived, 'byte/s')} arrived by the "
         f"receiver's clock{share}"
     )
 
 
 def _no_wait_for_answer(evidence: Evidence) -> Effect:
-    what = "The time is that of sending without waiting for an answer"
+    what = "The program stopped the clock when it had sent, without waiting for an answer"
     found = [(row, figure) for row, figure in evidence.measured if row.mean]
     if not found:
         return Effect(what, NO_FIGURES)
@@ -285,8 +292,8 @@ def _no_wait_for_answer(evidence: Evidence) -> Effect:
     naive = f", the naive way {evidence.with_unit(pair.naive.mean)}" if pair else ""
     return Effect(
         what,
-        f"{row.title} says {evidence.with_unit(row.mean or 0.0)}, and with the answer it takes "
-        f"{evidence.with_unit(figure.median)} here{naive}",
+        f"the published figure of {row.title} is {evidence.with_unit(row.mean or 0.0)}; with the "
+        f"answer it is {evidence.with_unit(figure.median)} here{naive}",
     )
 
 
@@ -317,16 +324,17 @@ _BUILDERS: Mapping[Shortcut, Builder] = {
     "loop_counted": _loop_counted,
     "loop_subtracted": _loop_subtracted,
     "operands_in_memory": _effect(
-        "Every operand is loaded from memory and stored there again, as without optimisation",
+        "The loop loads each operand from memory and stores it again, like code without "
+        "optimisation",
         fewest_threads,
     ),
     "compare_counter": _effect(
-        "Beside each comparison a counter in memory was incremented, and each increment waits for "
-        "the one before it",
+        "Each comparison also incremented a counter in memory, and each increment waits for the "
+        "one before it",
         fewest_threads,
     ),
     "vectors_through_memory": _effect(
-        "Vectors were loaded before and stored after each operation, one after another",
+        "Each operation loaded its vectors before it and stored them after it, one after another",
         fewest_threads,
     ),
     "scalar_only": _scalar_only,
@@ -337,18 +345,18 @@ _BUILDERS: Mapping[Shortcut, Builder] = {
     "blocks_in_cache": _blocks_in_cache,
     "time_per_block": _time_per_block,
     "page_cache": _effect(
-        "The file was in the page cache, as it had just been written, so that memory was measured "
-        "and not the disk",
+        "The program had just written the file, so it was in the page cache: the figure is that of "
+        "memory, not of the disk",
         farthest,
     ),
     "stdio_buffer": _effect(
-        "Blocks went through the buffer of the C library, which reads and writes its own size",
+        "Blocks went through the C library's buffer, which reads and writes blocks of its own size",
         smallest_block,
     ),
-    "sync_each": _effect("Every write waited until the device had it", fewest_threads),
+    "sync_each": _effect("Each write waited until the data was on the device", fewest_threads),
     "sent_not_received": _sent_not_received,
     "there_and_back": _effect(
-        "Each block went there and came back before the next one left, and counts once", farthest
+        "Each block went there and back before the next one left, but counts once", farthest
     ),
     "no_wait_for_answer": _no_wait_for_answer,
     "more_threads_than_cpus": _more_threads_than_cpus,

@@ -25,29 +25,29 @@ def _one_run(evidence: Evidence) -> Effect:
 
 def _few_runs(evidence: Evidence) -> Effect:
     printed = _published_scatter(evidence)
-    return Effect(f"Few runs show little of their spread{printed}", _scatter(evidence))
+    return Effect(f"A few runs show only a part of the spread{printed}", _scatter(evidence))
 
 
 def _short_run(evidence: Evidence) -> Effect:
-    what = f"The whole run was over within moments{_published_scatter(evidence)}"
+    what = f"The whole run was very short{_published_scatter(evidence)}"
     pairs = [pair for pair in evidence.pairs if pair.naive.variation is not None]
     if not pairs:
         return Effect(what, _scatter(evidence))
     pair = max(pairs, key=lambda one: one.naive.variation or 0.0)
     return Effect(
         what,
-        f"trials of the naive way scatter by up to {percent(pair.naive.variation)} of their mean "
-        f"here ({pair.row.title}), ours there by {percent(pair.ours.variation)}",
+        f"trials of the naive way vary by up to {percent(pair.naive.variation)} of their mean here "
+        f"({pair.row.title}), ours of that row by {percent(pair.ours.variation)}",
     )
 
 
 def _host_not_idle(evidence: Evidence) -> Effect:
-    what = f"Others used the report's host meanwhile{_published_scatter(evidence)}"
+    what = f"Others used the report's host at the same time{_published_scatter(evidence)}"
     cases = {figure.case.case: figure.case for _, figure in evidence.measured}
     trials = [trial for case in cases.values() for trial in case.trials]
     disturbed = sum(is_disturbed(trial) for trial in trials)
     found = f"{disturbed} of {plural(len(trials), 'trial')}" if trials else "no trial"
-    return Effect(what, f"here {found} of this table were seen to be disturbed, and are marked")
+    return Effect(what, f"here {found} of this table were disturbed; the table marks them")
 
 
 def _scatter(evidence: Evidence) -> str:

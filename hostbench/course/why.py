@@ -47,10 +47,10 @@ def _against_published(evidence: Evidence) -> Iterator[str]:
     better = ", where less is better" if evidence.table.better == "lower" else ""
     yield (
         f"Ours is {over(statistics.median(ratios))} the published figure in the "
-        f"median of {plural(len(found), 'row')}{better}; farthest off is {row.title}: "
+        f"median of {plural(len(found), 'row')}{better}; the largest difference is in {row.title}: "
         f"{evidence.with_unit(row.mean or 0.0)} was published, this host gives "
-        f"{evidence.with_unit(figure.median)}, {over(ratio)} it. Host, compiler "
-        "and method all differ in that."
+        f"{evidence.with_unit(figure.median)}, {over(ratio)} that. Host, compiler and method "
+        "all differ."
     )
 
 
@@ -65,8 +65,8 @@ def _against_naive(evidence: Evidence) -> Iterator[str]:
         f"On this same host the report's way of measuring gives {over(ratio)} what "
         f"ours gives in the median of {plural(len(pairs), 'row')}, from "
         f"{times(min(pair.ratio for pair in pairs))} to "
-        f"{times(max(pair.ratio for pair in pairs))}: so much is method and not hardware. "
-        f"Most of all, {evidence.both(worst)}."
+        f"{times(max(pair.ratio for pair in pairs))}. That difference comes from the method, not "
+        f"from the hardware. It is largest here: {evidence.both(worst)}."
     )
 
 
@@ -96,13 +96,13 @@ def _published_share(evidence: Evidence) -> str:
     if pair and pair.ours.limit:
         ratio = pair.naive.mean / pair.ours.limit
         ratio = ratio if evidence.table.better == "higher" else 1 / ratio
-        naive = f", and the naive way here comes to {percent(ratio)} of ours there"
+        naive = f"; in that row the naive way reaches {percent(ratio)} of our limit here"
     return f"; the report's best is {percent(value / PERCENT)} of its own ({row.title}){naive}"
 
 
 def _deviations(rows: Sequence[CourseRow]) -> Iterator[str]:
     if divides_by_n(rows):
         yield (
-            "Its standard deviations divide by the number of runs; ours divide by one less, as of "
+            "Its standard deviations divide by the number of runs; ours divide by one less, as for "
             "a sample."
         )

@@ -90,18 +90,19 @@ def retests(
     suspects: Suspects,
     good: Collection[str],
     racks: Mapping[str, str],
-    met: Counter[Pair],
+    times: Counter[Pair],
     repeats: int,
     seed: int = 0,
 ) -> list[Round]:
     """Return rounds that measure each suspect `repeats` times.
 
-    A suspect host meets another `good` host each time, one that it has met least so far (`met`
-    counts the links). For an uplink, a good host of the rack meets one of another rack whose uplink
-    is not suspect. A suspect link is measured again as it is.
+    A suspect host gets another `good` host each time, one with which it was measured least so far
+    (`times` counts the measurements of each link). For an uplink, a good host of the rack is
+    measured with one of another rack whose uplink is not suspect. A suspect link is measured again
+    as it is.
     """
     rng = random.Random(seed)  # noqa: S311
-    met = Counter(met)
+    times = Counter(times)
     left: Counter[tuple[str, str | Pair]] = Counter()
     for host in suspects.hosts:
         left["host", host] = repeats
@@ -117,13 +118,13 @@ def retests(
         taken: list[Pair] = []
         for kind, what in sorted(left, key=lambda need: (-left[need], rng.random())):
             pair = _retest(
-                kind, what, [h for h in free if h not in busy], busy, suspects, racks, met
+                kind, what, [h for h in free if h not in busy], busy, suspects, racks, times
             )
             if pair is None:
                 continue
             busy.update(pair)
             taken.append(_either_way(pair, rng))
-            met[link(pair)] += 1
+            times[link(pair)] += 1
             left[kind, what] -= 1
         left = +left
         if not taken:
@@ -139,7 +140,7 @@ def _retest(
     busy: Set[str],
     suspects: Suspects,
     racks: Mapping[str, str],
-    met: Counter[Pair],
+    times: Counter[Pair],
 ) -> Pair | None:
     """Return a pair that measures this suspect once more, of hosts that are free; None: there is
     none in this round."""
@@ -150,7 +151,7 @@ def _retest(
             return None
         partner = min(
             (one for one in free if one != what),
-            key=lambda one: met[link((what, one))],
+            key=lambda one: times[link((what, one))],
             default=None,
         )
         return None if partner is None else (what, partner)
@@ -158,7 +159,7 @@ def _retest(
     outside = [one for one in free if racks.get(one) not in (what, *suspects.uplinks)]
     if not inside or not outside:
         return None
-    return min(((inside[0], one) for one in outside), key=lambda pair: met[link(pair)])
+    return min(((inside[0], one) for one in outside), key=lambda pair: times[link(pair)])
 
 
 def _round(places: Sequence[str | None], at: int) -> Round:

@@ -353,7 +353,7 @@ def pair_matrix(
     uplinks = tuple(_uplinks(fit, known=undecided is None))
     links = tuple(_links(fit, measurements, known=undecided is None))
     hosts, uplinks = _decided(hosts, uplinks)
-    met = Counter(link((one.near, one.far)) for one in measurements)
+    times = Counter(link((one.near, one.far)) for one in measurements)
     return PairMatrix(
         title=title,
         unit=unit,
@@ -370,7 +370,7 @@ def pair_matrix(
         at_once=tuple(fit.at_once()) if undecided is None else (),
         next_rounds=tuple(
             NextRound(pairs=one)
-            for one in _next_rounds(hosts, uplinks, links, racks or {}, met, seed)
+            for one in _next_rounds(hosts, uplinks, links, racks or {}, times, seed)
         ),
         left_out=tuple(left_out),
     )
@@ -497,7 +497,7 @@ def _next_rounds(
     uplinks: Sequence[Uplink],
     links: Sequence[Link],
     racks: Mapping[str, str],
-    met: Counter[Pair],
+    times: Counter[Pair],
     seed: int,
 ) -> list[tuple[Pair, ...]]:
     """Return the rounds that would decide the suspect hosts and uplinks; if there are none, the
@@ -521,10 +521,10 @@ def _next_rounds(
     )
     if suspects:
         own = {host for host in sound if racks.get(host) in suspects.uplinks}
-        return retests(suspects, good | own, racks, met, RETESTS, seed)
+        return retests(suspects, good | own, racks, times, RETESTS, seed)
     again = tuple(
         (one.a, one.b)
         for one in links
         if one.word is PairWord.SUSPECT and one.measured < LINK_MEASURED_MOST
     )
-    return retests(Suspects(links=again), good, racks, met, LINK_RETESTS, seed)
+    return retests(Suspects(links=again), good, racks, times, LINK_RETESTS, seed)

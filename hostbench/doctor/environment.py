@@ -103,7 +103,7 @@ def hardware_counters(view: View) -> Outcome:
 def perf_event_paranoid(view: View) -> Outcome:
     """Who may count events."""
     setting, answer = view.read(PARANOID), view.calls.perf_event_errno
-    name = errno.errorcode.get(answer, str(answer)) if answer is not None else "not asked"
+    name = errno.errorcode.get(answer, str(answer)) if answer is not None else "not requested"
     seen = Evidence(source="perf_event_open(NULL, …)", value=name)
     if setting.number is None:
         return unreadable(setting)

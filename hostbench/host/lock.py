@@ -161,8 +161,8 @@ class HostLock:
             interrupt.wait(PREEMPT_RETRY_S)
 
     def _claimed(self, claim: Claim) -> dict[str, Any] | None:
-        """Try once, while nobody else changes the content. Return None when the lock is ours, else
-        the holder."""
+        """Try once, while no other process changes the content. Return None when the lock is
+        ours, else the holder."""
         content = self.read()
         highest = _fence(content) or 0
         if claim.fence is not None and claim.fence < highest:
@@ -324,8 +324,8 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def holder_text(holder: object) -> str | None:
-    """Return `job 'x' of pid 7 (user 'y') since …`, or None when the file names nobody, or a holder
-    that has let go."""
+    """Return `job 'x' of pid 7 (user 'y') since …`, or None when the file names no holder, or one
+    that has released the lock."""
     if not isinstance(holder, dict) or holder.get("left"):
         return None
     service = holder.get("service")

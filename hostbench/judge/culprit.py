@@ -98,7 +98,7 @@ def taken_by(others: OthersEvent | None) -> Reason | None:
 
 def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
     """Return who used the CPUs most while the trials of a case ran, and whether that was at least
-    half of what all others used; None if nobody is known to have used them."""
+    half of what all others used; None if no user of them is known."""
     used_s: dict[str, float] = {}
     names: dict[str, str] = {}
     groups_s: dict[str, float] = {}

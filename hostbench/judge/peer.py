@@ -31,7 +31,7 @@ from hostbench.programs.peer import BadOutput, Peer
 OTHERS_RATIO_MOST = 0.05
 OUTPUT_CHARACTERS = 300
 
-# With two values nobody can tell which one is the outlier.
+# Of two values, either may be the outlier.
 PEER_PAIRS_LEAST = 3
 
 Pair = tuple[TrialRecord, TrialRecord]

@@ -210,7 +210,7 @@ class JobFigures(StoredModel):
     - `is_guest`: the host runs on a hypervisor.
     - `versions`: the version of each subsystem's program.
     - `digest`: the digest of the job's document; None: it has none.
-    - `boot`: when the job began, by a clock that nobody can set; None: unknown.
+    - `boot`: when the job began, by a clock that cannot be set; None: unknown.
     - `key`: the hardware model of the host. `member`: the campaign that the job is a part of.
     - `statuses`: of the subsystems that it measured; empty where the index gave the rest.
     - `document`: the file that they are from; it is in no answer. None: only the head was read.

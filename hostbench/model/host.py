@@ -336,7 +336,7 @@ class Gpus(HostModel):
 
 
 class Boot(HostModel):
-    """A moment in seconds since the host's boot, by a clock that nobody can set, so it shows which
+    """A moment in seconds since the host's boot, by a clock that cannot be set, so it shows which
     of two jobs came first. `id` is a hash of the boot id."""
 
     id: str

@@ -136,8 +136,8 @@ class JobView(BodyModel):
 
 
 class QueueMemory(BodyModel):
-    """What Redis keeps: `ended_jobs`, the oldest of which ended at `oldest_ended_unix_s`. Earlier
-    jobs are read from their results.
+    """What Redis keeps: `ended_jobs` jobs that have ended, the oldest at `oldest_ended_unix_s`.
+    Earlier jobs are read from their results.
 
     `limit_bytes`: Redis' maxmemory; None: none is set. `full`: no new job is accepted.
     """

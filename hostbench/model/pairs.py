@@ -91,7 +91,7 @@ class PairMatrix(StoredModel):
       among them with this probability.
     - `error_rate`: of fleets in which all are sound, at most so many have a host, uplink or link
       called slow; for links, apart from hosts and uplinks.
-    - `undecided`: why no word can be said, as a sentence; None: it can.
+    - `undecided`: why there is no decision, as a sentence; None: there is one.
     - `next_rounds`: what would decide the suspects.
     - `left_out`: what was not used and why, as sentences.
     """

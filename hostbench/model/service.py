@@ -276,7 +276,7 @@ class Registration(BodyModel):
 
 class LockAnswer(BodyModel):
     """The answer to GET /lock. `held_by`: in words, who holds the host other than a trial of a job,
-    such as a `hostbench run`; null: nobody."""
+    such as a `hostbench run`; null: no holder."""
 
     held_by: str | None
 

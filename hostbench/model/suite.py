@@ -124,8 +124,8 @@ class ScaleChange(SuiteModel):
 
 
 class SuiteCase(SuiteModel):
-    """One entry of `cases`: a workload, fixed parameters, and a grid of which every combination is
-    a case.
+    """One entry of `cases`: a workload, fixed parameters, and a grid whose combinations are the
+    cases.
 
     `timeout_s` limits one trial; None: derived from the trial's duration. `peers` None: as in the
     suite. `far_host` optional: without a second host, cases that need one are skipped, not refused.

@@ -78,7 +78,7 @@ class Peer(ABC):
     - `light`: `peers: auto` includes it.
     - `overhead_s`: what a run takes beyond our elapsed time.
     - `kernel_works`: the kernel works for it in threads and interrupts of its own. Then, of other
-      processes, only the time in their own code can be told apart from it.
+      processes, only the time in their own code can be distinguished from it.
     - `server`: the tool whose server it talks to. It brings the server along on one host; between
       two hosts, a session starts the server on the far host.
     - `far_address_only`: it needs only the far host's address. A peer with neither measures on one

@@ -156,5 +156,5 @@ def _first_line(error: ValueError) -> str:
         return "not an event"
     where = lines[1] if len(lines) > 2 else ""
     why = lines[-2] if lines[-1].startswith("For further") else lines[-1]
-    said = why.partition(" [type=")[0]
-    return f"{where}: {said}" if where != why else said
+    message = why.partition(" [type=")[0]
+    return f"{where}: {message}" if where != why else message

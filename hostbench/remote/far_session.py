@@ -47,8 +47,8 @@ from hostbench.remote.wire import Ended, Following
 OPEN_S_MOST = 15.0
 # How long a session waits for the near end, which starts meanwhile.
 EXPIRY_S = 30.0
-# A far end ends a second after its near end. A host that vanished is noticed after 5 s, of which
-# the near end itself took 3 s.
+# A far end ends a second after its near end. A host that vanished is noticed after 5 s; the near
+# end itself takes 3 s of them.
 END_S_MOST = 3.0
 # Some tools' servers never end by themselves.
 TOOL_END_S_MOST = 0.5

@@ -39,7 +39,7 @@ LATEST = "latest"
 TRIAL_BYTES = 24_000
 THREAD_BYTES = 800
 SAMPLE_BYTES = 600
-# With its output, of which the supervisor keeps 32 KiB, in journal and document.
+# With its output (the supervisor keeps 32 KiB of it), in journal and document.
 PEER_TRIAL_BYTES = 160_000
 HEADER_BYTES = 200_000
 TAIL_BYTES = 4096

@@ -38,10 +38,9 @@ class Resumption:
     def sentence(self) -> str:
         """What happens, in one line."""
         total = len(self.kept) + len(self.continued) + len(self.again)
-        are = "is" if len(self.kept) == 1 else "are"
-        text = f"{len(self.kept)} of {plural(total, 'case')} {are} kept"
+        text = f"{len(self.kept)} of {plural(total, 'case')} kept"
         if self.continued:
-            text += f"; {len(self.continued)} continue after the trials they have"
+            text += f"; {len(self.continued)} continued with more trials"
         for reason in dict.fromkeys(self.again.values()):
             text += f"; {list(self.again.values()).count(reason)} measured again: {reason}"
         return text

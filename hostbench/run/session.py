@@ -163,8 +163,8 @@ def measure(
     )
     try:
         _report_times(setup, session, apparatus.transport, sinks)
-        # Keep one copy of the cases, of which there may be thousands: those of the session, not
-        # those read from the journal.
+        # There may be thousands of cases. Keep one copy: those of the session, not those read from
+        # the journal.
         execution.run(dataclasses.replace(job.progress(), session=session))
         return _complete(job, journal, index)
     except HostbenchError as error:

@@ -138,7 +138,7 @@ class IdleProbes:
             # them.
             return await asyncio.shield(look)
         except Interrupted:
-            raise Problem(503, Refusal.LACKING, "the service was asked to stop") from None
+            raise Problem(503, Refusal.LACKING, "the service is stopping") from None
         except asyncio.CancelledError:
             interrupt.trip()
             raise

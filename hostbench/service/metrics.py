@@ -47,7 +47,7 @@ class Metrics:
         fence.set_function(lambda: fence_of(lock))
         build = Gauge(
             "hostbench_service_info",
-            "Which program of which host this is.",
+            "The host and the program of this service.",
             ("host", "subsystem", "version"),
             registry=self._registry,
         )

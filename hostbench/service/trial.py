@@ -40,7 +40,7 @@ SENTENCES = {
     Ending.LEASE_LOST: "the caller did not renew the lease in time",
     Ending.CALLER_GONE: "the connection of the caller was closed",
     Ending.PREEMPTED: "a job with a higher fence took this host",
-    Ending.SERVICE_ENDS: "the service was asked to stop",
+    Ending.SERVICE_ENDS: "the service is stopping",
 }
 # The outcomes of a trial that was neither refused nor ended from outside.
 MEASURED, SKIPPED, FAILED, CRASHED = "measured", "skipped", "failed", "crashed"

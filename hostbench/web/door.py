@@ -1,5 +1,5 @@
-"""Limits on connections, so that callers which send nothing, or do not read their answer, keep
-nobody out."""
+"""Limits on connections, so that callers which send nothing, or do not read their answer, keep no
+other caller out."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ class _Turn(Enum):
     ASKING = "a request is not whole yet"
     WORKING = "a request is being answered"
     UNREAD = "the caller does not take the answer"
-    RESTING = "all was answered, and nothing was asked since"
+    RESTING = "every request was answered, and no other has come"
 
 
 @dataclass

@@ -27,13 +27,13 @@ Side = Annotated[
     Query(
         min_length=1,
         max_length=SIDE_CHARACTERS_MOST,
-        description="Job ids, patterns of ids with *, latest or latest-2, with commas between.",
+        description="Job ids, patterns of ids with *, latest or latest-2, separated by commas.",
         examples=["latest"],
     ),
 ]
 Time = Annotated[
     str | None,
-    Query(max_length=40, description="A date such as 2026-11-20, or so long ago as 3d."),
+    Query(max_length=40, description="A date such as 2026-11-20, or an age such as 3d."),
 ]
 
 SuiteFilter = Annotated[str | None, Query(max_length=80, description="Only jobs of this suite.")]
@@ -45,7 +45,7 @@ router = APIRouter(tags=["decisions"])
     "/compare",
     summary="Whether figures of one set of jobs differ from those of another",
     response_class=Response,
-    response_description="Side B beside side A.",
+    response_description="Side B compared with side A.",
     responses={200: {"model": Comparison}, **problem_responses([401, 403, 422, 500, 503])},
 )
 async def compare(
@@ -75,9 +75,9 @@ async def compare(
 
 @router.get(
     "/hosts/{host}/history",
-    summary="How figures of a host went over its stored jobs, and when they changed",
+    summary="The figures of a host over its stored jobs, and when they changed",
     response_class=Response,
-    response_description="One case, or without one all headline cases of the host.",
+    response_description="The case, or all headline cases of the host if none is given.",
     responses={200: {"model": HostHistory}, **problem_responses([401, 403, 404, 422, 500, 503])},
 )
 async def history(
@@ -97,7 +97,7 @@ async def history(
     until: Time = None,
     figure: Annotated[
         FigureKind | None,
-        Query(description="Default: the undisturbed one, where the case has one."),
+        Query(description="Default: undisturbed, if the case has it."),
     ] = None,
 ) -> Response:
     """GET /hosts/{host}/history."""
@@ -127,7 +127,7 @@ async def baselines(core: Core) -> Response:
 
 @router.get(
     "/jobs/{job_id}/baseline",
-    summary="The host of a job beside the baseline of its model, or beside its limits alone",
+    summary="The host of a job compared with the baseline of its model, or with its limits",
     response_class=Response,
     responses={200: {"model": HostCheck}, **problem_responses([401, 403, 404, 409, 422, 500, 503])},
 )

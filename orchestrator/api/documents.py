@@ -23,8 +23,9 @@ _BODY = {
     status_code=201,
     summary="Store a document that was measured elsewhere",
     description=(
-        "The job, its figures and its host then appear like those of the stack's own jobs. A "
-        "document is known by its digest: posting it again changes nothing."
+        "The job, its figures and its host then appear like those of the stack's own jobs. The "
+        "orchestrator knows a document by its digest: a second POST of the same document changes "
+        "nothing."
     ),
     responses={
         200: {"model": PostedDocument, "description": "The same document is stored already."},

@@ -72,9 +72,9 @@ class Watchers:
     "/jobs/{job_id}/events",
     summary="Follow a job live",
     description=(
-        "Events with an id stand in the job's record: a client that reconnects with Last-Event-ID "
-        "gets what it missed. Those without are live only. The stream ends after a terminal state. "
-        "Ten minutes after that the state is all there is, with the path of the result."
+        "Events with an id are stored with the job: a client that reconnects with Last-Event-ID "
+        "gets those that it missed. Events without an id are live only. The stream ends after a "
+        "terminal state. Ten minutes later only that state is kept, with the path of the result."
     ),
     response_class=EventSourceResponse,
     dependencies=[Depends(Watchers())],

@@ -27,9 +27,9 @@ registrations = APIRouter(tags=["hosts"])
 
 @registrations.post(
     "/hosts",
-    summary="Register a service of a host, and renew that",
+    summary="Register a service of a host, or renew its registration",
     description=(
-        "With the key of its host. The orchestrator fetches table and host of a new service."
+        "Needs the key of the host. The orchestrator fetches table and host of a new service."
     ),
     responses=problem_responses([401, 403, 409, 413, 422, 503]),
     openapi_extra=accepts(Registration, _EXAMPLES),

@@ -51,7 +51,7 @@ IdempotencyKey = Annotated[
     Header(
         min_length=1,
         max_length=200,
-        description="The same key with the same body is the same job, for 24 hours.",
+        description="The same key with the same body gives the same job, for 24 hours.",
     ),
 ]
 
@@ -62,8 +62,8 @@ IdempotencyKey = Annotated[
     response_model=JobView,
     summary="Queue a job",
     description=(
-        "The whole job is planned first, on the host as it registered: what cannot be measured is "
-        "refused with the field it is about."
+        "The orchestrator first plans the whole job, on the host as it registered. It refuses a "
+        "job that cannot be measured, and names the field."
     ),
     response_description="The job, queued.",
     responses={
@@ -141,9 +141,12 @@ def _full() -> Problem:
 )
 def jobs(
     core: Core,
-    state: Annotated[StackState | None, Query(description="Only those of this state.")] = None,
+    state: Annotated[StackState | None, Query(description="Only jobs in this state.")] = None,
     host: Annotated[
-        str | None, Query(max_length=64, description="Only those that want or had this host.")
+        str | None,
+        Query(
+            max_length=64, description="Only jobs that were submitted for this host or ran on it."
+        ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MOST)] = LIMIT_DEFAULT,
     before: Annotated[
@@ -151,7 +154,7 @@ def jobs(
         Query(
             pattern=r"^\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}$",
             max_length=200,
-            description="Only those older than this job: `next` of the last answer.",
+            description="Only jobs older than this one: `next` of the last answer.",
         ),
     ] = None,
 ) -> Response:
@@ -176,8 +179,8 @@ def job(job: Job) -> Response:
     response_model=JobView,
     summary="Cancel a job",
     description=(
-        "A queued job is cancelled at once. A running one ends its trial first, within seconds; "
-        "what it measured is kept."
+        "A queued job is cancelled at once. A running job first ends its trial, within seconds; "
+        "its results so far are kept."
     ),
     responses=problem_responses([401, 403, 404, 409, 422, 503]),
 )
@@ -207,8 +210,8 @@ def cancelled(core: Orchestrator, job: JobView) -> JobView:
     response_model=JobView,
     summary="Queue a lost, failed or cancelled job again",
     description=(
-        "Under the same id. Cases that were complete are kept if program and host are still "
-        "the same. Its events begin anew."
+        "The job keeps its id. Complete cases are kept if program and host are still the same. "
+        "Its events begin anew."
     ),
     responses=problem_responses([401, 403, 404, 409, 422, 429, 503, 507]),
 )

@@ -14,7 +14,8 @@ router = APIRouter(tags=["console"])
     "/console/links",
     status_code=201,
     summary="Make a link to the console",
-    description="The link logs a browser in with the key of this call. It can be used once, soon.",
+    description="The link logs a browser in with the key of this call. It works once, and only "
+    "for a short time.",
     responses=problem_responses([401, 403, 503, 507]),
 )
 async def make_link(request: Request, core: Core) -> ConsoleLink:

@@ -18,10 +18,10 @@ router = APIRouter(tags=["health"])
 
 @open_calls.get(
     "/healthz",
-    summary="How each part is",
+    summary="The state of each part",
     description=(
-        "200 ok or degraded: jobs run. 503 down: none can, since Redis is not available; it "
-        "recovers by itself."
+        "200 ok or degraded: jobs run. 503 down: no job can run, since Redis is not available; "
+        "the orchestrator recovers by itself."
     ),
     responses={503: {"model": Health, "description": "No job can run."}},
 )

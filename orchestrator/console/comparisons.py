@@ -27,12 +27,12 @@ class RecentComparisons:
         Raise as Decider.answer."""
         # Before the question: a document that is stored meanwhile may not be in the answer.
         stamp = await run_in_threadpool(_stamp, self._results)
-        asked = question.model_dump_json()
-        made_of, found = self._kept.pop(asked, (None, None))
+        key = question.model_dump_json()
+        made_of, found = self._kept.pop(key, (None, None))
         if found is None or made_of != stamp or not await self._is_current(found):
             found = Comparison.model_validate_json(await self._decider.answer(question))
         if stamp:
-            self._kept[asked] = (stamp, found)
+            self._kept[key] = (stamp, found)
         while len(self._kept) > KEPT_MOST or (len(self._kept) > 1 and self._too_many_cases()):
             del self._kept[next(iter(self._kept))]
         return found

@@ -343,9 +343,9 @@ def _curl(method: str, path: str, call: Mapping[str, Any]) -> str:
         example = next(iter(body["examples"].values()))["value"]
     if example is not None:
         words += ["--json", json.dumps(example, ensure_ascii=False)]
-    asked = [
+    query = [
         f"{one['name']}={one['name'].upper()}"
         for one in call.get("parameters", ())
         if one["in"] == "query" and one.get("required")
     ]
-    return shlex.join([*words, f"URL{path}" + (f"?{'&'.join(asked)}" if asked else "")])
+    return shlex.join([*words, f"URL{path}" + (f"?{'&'.join(query)}" if query else "")])

@@ -155,6 +155,6 @@ def _command(chosen: dict[str, str]) -> str:
 
 
 def _curl(chosen: dict[str, str]) -> str:
-    asked = {name: value for name, value in chosen.items() if name != "host"}
-    path = f"/hosts/{chosen['host']}/history" + (f"?{urlencode(asked)}" if asked else "")
+    query = {name: value for name, value in chosen.items() if name != "host"}
+    path = f"/hosts/{chosen['host']}/history" + (f"?{urlencode(query)}" if query else "")
     return f"curl --header @secrets/authorization {shlex.quote('URL' + path)}"

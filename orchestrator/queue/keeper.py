@@ -3,7 +3,7 @@
 A lease that is not renewed in time is given to another job. So a trial ends before its lease does,
 by this process's own clock, whatever happens to Redis, the network or the system clock. A process
 that was stopped for longer asks Redis whether it still holds the lease: if the whole machine was
-suspended, nobody else does.
+suspended, no other process holds it.
 """
 
 import signal

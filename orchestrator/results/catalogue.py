@@ -1,4 +1,4 @@
-"""All jobs: those in Redis, and those of which only the results are left."""
+"""All jobs: those in Redis, and those that exist only as results."""
 
 import heapq
 import itertools

@@ -1,7 +1,7 @@
 """The newest statuses of all hosts with a stored job, for GET /metrics and the console.
 
 No call reads a document. It shows what the index of figures has; decisions about jobs keep the
-index up to date, and where nobody asked for any, a process of its own does.
+index up to date, and a separate process does if no decision is requested.
 """
 
 import asyncio

@@ -223,10 +223,10 @@ def _document(results: Path, job: str) -> ResultDocument:
 
 def main(results: str, question: str) -> int:
     """Print the answer; return the exit code."""
-    asked = _QUESTIONS.validate_json(question)
+    parsed = _QUESTIONS.validate_json(question)
 
     def answer() -> bytes:
-        found = asked.answer(Path(results))
+        found = parsed.answer(Path(results))
         return b"" if found is None else found.model_dump_json().encode()
 
     return print_made(answer)

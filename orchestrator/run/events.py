@@ -28,7 +28,7 @@ from orchestrator.queue.keeper import HeldJob
 # At most this many are held for a slow Redis; the oldest are dropped.
 PENDING_MOST = 1000
 INTERVAL_S = 1.0
-# The interval while nobody listens.
+# The interval while no client listens.
 UNHEARD_S = 5.0
 Publish = Callable[[Sequence[tuple[str, str]]], bool]
 RETRY_S = 0.5
@@ -38,8 +38,8 @@ Answer = TypeVar("Answer")
 
 
 class LivePublisher:
-    """One thread that publishes at most once a second, and less often while nobody listens: a trial
-    may be running."""
+    """One thread that publishes at most once a second, and less often while no client listens: a
+    trial may be running."""
 
     def __init__(self, publish: Publish) -> None:
         """`publish` takes pairs of (job, event) and returns whether anybody listens. After a

@@ -31,15 +31,15 @@ from hostbench.report.grouping import (
 
 LADDER, YIELD = "cpu.clock_ladder", "cpu.smt_yield"
 LADDER_INTRODUCTION = Paragraph(
-    "One CPU after another joins in with one class of instructions, and the clock of the first one "
-    "is read: where the curve falls, the turbo clock does not reach so many cores. Wider vectors "
-    "draw more power, and some CPUs lower their clock for them. A level curve is a CPU that gives "
-    "all cores one clock, or a virtual machine with too few of them to show a step."
+    "More and more CPUs execute one class of instructions, and the first one reads its clock. "
+    "Where the curve falls, the turbo clock ends for that many cores. Wider vectors draw more "
+    "power, and some CPUs lower their clock for them. The curve is level on a CPU that gives all "
+    "cores one clock, or on a virtual machine with too few of them to show a step."
 )
 YIELD_INTRODUCTION = Paragraph(
-    "1 means that two threads on one core do as much as one alone: its pipes were busy already. 2 "
-    "would be a second core. The last column is the control, two threads on two cores: much less "
-    "than 2, and these share a core although the host shows two."
+    "1 means that two threads on one core do as much as one alone, because one keeps the pipes "
+    "busy already. 2 would be a second core. The last column is the control, two threads on two "
+    "cores. If it is much less than 2, the two share a core although the host shows two."
 )
 CLOCK = CurveAxis("core clock", "Hz")
 LAYOUT = Layout(axes=("isa",), first=("isa",))

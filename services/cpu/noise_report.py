@@ -24,9 +24,9 @@ from hostbench.report.timeline import sample_line, sampled_trials
 
 WORKLOAD = "cpu.fixed_work"
 INTRODUCTION = Paragraph(
-    "Each CPU does the same work again and again. What a quantum takes longer than the usual "
-    "one, if that is more than 2 %, is lost: to ticks and interrupts of the kernel, to other "
-    "processes, to the hypervisor. A regular interruption has a period."
+    "Each CPU repeats the same quantum of work. If a quantum takes over 2 % longer than usual, "
+    "the excess counts as lost time: to ticks and interrupts of the kernel, to other processes, "
+    "to the hypervisor. A regular interruption has a period."
 )
 CLASS = re.compile(r"interruptions_per_second_(\d+)(us|ms)")
 UNIT_S = {"us": 1e-6, "ms": 1e-3}

@@ -33,10 +33,10 @@ WORKLOAD = "cpu.roofline"
 FMAS = "fmas"
 LAYOUT = Layout(axes=(THREADS, "isa", "dtype"), first=("dtype", THREADS))
 INTRODUCTION = Paragraph(
-    "Each vector that is read from memory goes into a number of fused multiply-adds. Few of them "
-    "wait for memory, and the rate grows with their number: the slope is the bandwidth. Many keep "
-    "the core busy: the flat part is its peak. Code with fewer operations a byte than the ridge is "
-    "limited by memory, code with more by the core."
+    "Each vector that a core reads from memory goes into a number of fused multiply-adds. With "
+    "few of them the core waits for memory, and the rate grows with their number: the slope is "
+    "the bandwidth. Many keep the core busy: the flat part is its peak. Memory limits code with "
+    "fewer operations a byte than the ridge, the core limits code with more."
 )
 INTENSITY = CurveAxis("operations a byte", "1", logarithmic=True)
 RATE = CurveAxis("operations per second", "operation/s", logarithmic=True)

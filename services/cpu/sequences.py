@@ -204,7 +204,7 @@ def _compare(kernel: Kernel) -> Sequence | None:
 
 def _vector_compare(kernel: Kernel, comparison: str) -> tuple[Step, ...]:
     """Return the steps of a comparison. The counts are integers as wide as the operands. CMPSD and
-    PSUBQ work on vector registers, of which only one lane counts."""
+    PSUBQ work on vector registers, but only one lane counts."""
     counts = f"int{DTYPE_BITS[kernel.dtype]}"
     width: Width | None = 128 if kernel.isa == "scalar" else None
     if kernel.isa == "avx512":

@@ -30,7 +30,7 @@ SYNCED_AT_END = "buffered+fsync_end"
 # back.
 WRITTEN_RATIO_LEAST = 0.95
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at its disks"
-TELL = f"set what the disk can do with {BANDWIDTH.variable} in byte/s"
+TELL = f"set the disk's bandwidth with {BANDWIDTH.variable} in byte/s"
 
 
 class Unlimited(Exception):
@@ -111,7 +111,7 @@ def _refuse_page_cache(conditions: _Conditions, end: EndEvent) -> None:
         written = end.metrics.get("device_write_ratio")
         if written is None or written < WRITTEN_RATIO_LEAST:
             raise Unlimited(
-                "what is written several times before it is synced may reach the disk once "
+                "data that is written several times before a sync may reach the disk once "
                 "(device_write_ratio)"
             )
 
@@ -139,7 +139,7 @@ def _bandwidth(place: ScratchPlace | None, conditions: _Conditions) -> tuple[Fac
     if link is None:
         raise Unlimited(f"{place.device.link_reason or NOT_LOOKED}; {TELL}")
     if conditions.compressible > 0:
-        raise Unlimited(f"what can be compressed may be smaller on the link; {TELL}")
+        raise Unlimited(f"compressible data may be smaller on the link; {TELL}")
     source = " + ".join(disk.link_source or disk.name for disk in place.device.disks)
     factors = (Factor(name="link_ceiling", value=link, unit=BYTES_UNIT, source=source),)
     busier = max(conditions.read_share, 1 - conditions.read_share)
@@ -157,7 +157,7 @@ def _bandwidth(place: ScratchPlace | None, conditions: _Conditions) -> tuple[Fac
 
 
 def _of_one_direction(rating: Rating) -> str:
-    return f"what {rating.variable} tells is of reads or of writes, and a mix of both may do more"
+    return f"{rating.variable} is for reads or for writes, and a mix of both may exceed it"
 
 
 def _bytes_limit(place: ScratchPlace | None, conditions: _Conditions) -> Limit:

@@ -25,9 +25,7 @@ TOLERANCE = 0.02
 # STREAM's rule for the size of its arrays, here in whole pages for each thread.
 CACHES_LEAST = 4
 ROUNDING = 0.01
-NO_JUMP = (
-    "no table of hostbench has what the fetch and the branch predictor of a core take for a jump"
-)
+NO_JUMP = "hostbench has no table of how long a core's fetch and branch predictor take for a jump"
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at memory channels"
 
 

@@ -135,8 +135,8 @@ def compare(levels: Sequence[Level], caches: Sequence[KernelCache]) -> list[Find
 
 
 def _in_order(caches: Sequence[KernelCache], ends: Sequence[Level]) -> list[Finding]:
-    """Return unsure findings unless there are as many levels as caches: which is which of others
-    cannot be told."""
+    """Return unsure findings unless there are as many levels as caches: otherwise the pairs of
+    cache and level are unknown."""
     if len(caches) != len(ends):
         return [Finding(cache, None, Agreement.UNSURE) for cache in caches]
     return [

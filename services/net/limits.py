@@ -21,7 +21,7 @@ TCP_STREAM, UDP_STREAM = "tcp_stream", "udp_stream"
 NAIVE_STREAM = "naive_stream"
 BOTH = "both"
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at its network"
-TELL = f"set what the path carries with {BANDWIDTH.variable} in byte/s"
+TELL = f"set the path's bandwidth with {BANDWIDTH.variable} in byte/s"
 BITS_A_BYTE = 8
 
 

@@ -14,7 +14,7 @@ from tests.stack.redis_server import RedisServer
 
 
 @pytest.mark.exhaustive
-def test_whoever_watches_a_lost_job_is_told(tmp_path: Path) -> None:
+def test_watchers_of_a_lost_job_are_notified(tmp_path: Path) -> None:
     with Stack(tmp_path).running() as stack:
         job = stack.submit(duration_s=60)
         stack.wait_until_measuring(job)

@@ -121,7 +121,7 @@ def test_waiting_shows_what_a_run_shows(measured: Ended, job: str) -> None:
     ]
 
 
-def test_the_time_of_a_fixed_work_is_told_before_it_is_measured(stack: Stack) -> None:
+def test_the_time_of_a_fixed_work_is_reported_before_it_is_measured(stack: Stack) -> None:
     ended = stack.command.run(
         "submit", "--workload", "cpu.clock", "--param", "threads=1", "--param", "work=200000000",
         "--trials", "2", "--idle-policy", "force", "--wait",
@@ -198,7 +198,7 @@ def test_what_cannot_be_queued(here: Here, arguments: tuple[str, ...], says: str
     assert ended.errors.startswith("hostbench: ")
 
 
-def test_what_is_wrong_in_a_file_is_said_with_its_line(stack: Stack, here: Here) -> None:
+def test_what_is_wrong_in_a_file_is_reported_with_its_line(stack: Stack, here: Here) -> None:
     broken = stack.root / "broken.yaml"
     broken.write_text("name: broken\ncases:\n  - workloadd: cpu.fma\n")
     ended = here.run("submit", str(broken), "--json")

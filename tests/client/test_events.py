@@ -144,7 +144,7 @@ def test_half_an_event_is_none(server: CannedServer) -> None:
     assert last_ids(server) == [None, "1-0"]
 
 
-def test_a_stream_that_ends_before_the_job_is_asked_for_again(server: CannedServer) -> None:
+def test_a_stream_that_ends_before_the_job_is_requested_again(server: CannedServer) -> None:
     server.answers[STREAM] = [
         stream(("1-0", state("running"))),
         stream(("2-0", state("lost"))),

@@ -329,7 +329,7 @@ def test_a_proxy_that_cannot_be_used(proxy: str, monkeypatch: pytest.MonkeyPatch
         Orchestrator(server.connection())
 
 
-def test_a_proxy_is_not_asked_for_this_machine(
+def test_no_proxy_is_used_for_this_machine(
     server: CannedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")

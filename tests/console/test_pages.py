@@ -219,7 +219,7 @@ def test_the_parameters_are_those_of_the_table(console: ConsoleStack) -> None:
         ("suite=quick&idle_policy=never", "idle_policy", "Input should be"),
     ],
 )
-def test_what_cannot_be_planned_is_said_at_its_field(
+def test_what_cannot_be_planned_is_reported_at_its_field(
     console: ConsoleStack, query: str, field: str, words: str
 ) -> None:
     view = twin(console, f"/ui/new.json?{query}&host={HOST}")
@@ -230,7 +230,7 @@ def test_what_cannot_be_planned_is_said_at_its_field(
     assert "Start the measurement" not in page
 
 
-def test_what_would_be_skipped_is_said_before(console: ConsoleStack) -> None:
+def test_what_would_be_skipped_is_reported_before(console: ConsoleStack) -> None:
     view = twin(console, f"/ui/new.json?workload=cpu.fma&p.isa=neon&p.dtype=fp64&host={HOST}")
     (skip,) = view["preview"]["skips"]
     assert skip["count"] == 1 and "neon" in skip["reason"]

@@ -120,9 +120,9 @@ def test_filters(stored: Stored, query: str, count: int) -> None:
 
 
 @each("query", ["since=yesterday", "until=2026-13-01"])
-def test_a_time_that_is_none_is_said_at_once(stored: Stored, query: str) -> None:
+def test_a_time_that_is_none_is_reported_at_once(stored: Stored, query: str) -> None:
     view = stored.twin(f"/ui/results.json?{query}")
-    assert "is no time; give a date such as" in view["problem"] and view["rows"] == []
+    assert "is not a time; give a date such as" in view["problem"] and view["rows"] == []
     assert "is no time" in text_of(stored.bob.page(f"/ui/results?{query}"))
 
 

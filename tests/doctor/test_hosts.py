@@ -248,7 +248,7 @@ def test_nonsense_in_every_file_is_no_error(tmp_path: Path) -> None:
         )
 
 
-def test_a_secret_on_the_command_line_is_not_told(tmp_path: Path) -> None:
+def test_a_secret_on_the_command_line_is_not_reported(tmp_path: Path) -> None:
     files = hosts.bare_metal_intel() | {
         "proc/cmdline": "root=UUID=secret password=x isolcpus=2-3 intel_idle.max-cstate=1 -- tsc\n"
     }

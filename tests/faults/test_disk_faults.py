@@ -202,7 +202,7 @@ def test_kill_9_in_mid_trial_leaves_nothing_and_the_job_can_go_on(
     assert command.documents() == []
 
     ended = command.run("run", "--resume", "latest", "--json")
-    assert "1 of 2 cases is kept; 1 measured again" in ended.errors
+    assert "1 of 2 cases kept; 1 measured again" in ended.errors
     assert [len(case["trials"]) for case in ended.document["cases"]] == [1, 1]
     assert ended.document["job"]["state"] == "succeeded"
     assert comes_true(lambda: free_bytes(small_disk) == before)

@@ -204,7 +204,7 @@ def test_resume_keeps_what_was_measured(command: Command) -> None:
     assert [len(case) for case in before] == [1, 0]
     ended = command.run("run", "--resume", job, "--json")
     assert ended.code == ExitCode.OK
-    assert "1 of 2 cases is kept; 1 measured again: not finished" in ended.errors
+    assert "1 of 2 cases kept; 1 measured again: not finished" in ended.errors
     after = trials(ended.document)
     assert after[0] == before[0]
     assert len(after[1]) == 1
@@ -226,7 +226,7 @@ def test_resume_measures_again_what_another_program_measured(command: Command) -
     command.environment["HOSTBENCH_PROGRAMS"] = str(programs)
     ended = command.run("run", "--resume", job, "--json")
     assert ended.code == ExitCode.OK
-    assert "0 of 2 cases are kept; 1 measured again: measured with cpu-bench" in ended.errors
+    assert "0 of 2 cases kept; 1 measured again: measured with cpu-bench" in ended.errors
     assert [len(case) for case in trials(ended.document)] == [1, 1]
 
 

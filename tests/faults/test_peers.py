@@ -282,7 +282,7 @@ def test_a_resumed_job_keeps_what_peers_measured(tmp_path: Path) -> None:
     (job,) = command.jobs()
     command.environment["PEER"] = ""
     ended = command.run("run", "--resume", job.name, "--json")
-    assert "1 of 2 cases is kept" in ended.errors
+    assert "1 of 2 cases kept" in ended.errors
     first, second = ended.document["cases"]
     # The peer's trial that was interrupted is lost, ours before it is not.
     assert [len(case["trials"]) for case in (first, second)] == [2, 2]

@@ -320,7 +320,7 @@ def test_the_age_of_the_oldest_entry(redis_client: redis.Redis) -> None:
 
 
 @pytest.mark.usefixtures("first_generation")
-def test_errors_of_the_client_are_told_apart(influx_server: InfluxServer) -> None:
+def test_errors_of_the_client_are_distinguished(influx_server: InfluxServer) -> None:
     from orchestrator.influx.client import NoDatabase, Rejected, Unauthorized, Unreachable
 
     now = f"result value=1 {NOW_MS}"

@@ -133,7 +133,7 @@ def test_what_best_became_is_a_field_and_not_a_tag(store: str, label: str) -> No
 
 
 @pytest.mark.parametrize(("rate", "paced"), [(None, "no"), (1e6, "yes")])
-def test_network_cases_with_a_rate_are_told_apart(rate: float | None, paced: str) -> None:
+def test_network_cases_with_a_rate_are_distinguished(rate: float | None, paced: str) -> None:
     params = {"target": "loopback", "ip_version": "6", "receive_path": "copy"}
     told = params if rate is None else params | {"rate": rate}
     case = planned(workload="net.tcp_stream", params=told)
@@ -147,7 +147,7 @@ def test_network_cases_with_a_rate_are_told_apart(rate: float | None, paced: str
     assert (point.tags["ip_version"], point.tags["receive_path"]) == ("6", "copy")
 
 
-def test_two_cards_of_one_name_and_two_ways_to_copy_are_told_apart() -> None:
+def test_two_cards_of_one_name_and_two_ways_to_copy_are_distinguished() -> None:
     tags = [
         _of_a_card(asked, {"device": index, "path": path})
         for asked, index, path in (("auto", "0", "kernel"), ("1", "1", "driver"))

@@ -177,7 +177,7 @@ def test_points_that_are_refused_are_shown(
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(
+def test_what_is_wrong_is_reported_in_one_line(
     tmp_path: Path, environment: dict[str, str], code: int, said: str
 ) -> None:
     ended = command(results=tmp_path, **environment)

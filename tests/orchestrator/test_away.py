@@ -99,7 +99,7 @@ def test_a_redis_that_hangs_does_not_hang_the_health_check(
     wait_until_well(orchestrator)
 
 
-def test_a_wrong_password_is_told(tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported(tmp_path: Path) -> None:
     with (
         RedisServer(tmp_path / "redis", password="the password of redis") as server,
         OrchestratorProcess(
@@ -114,7 +114,7 @@ def test_a_wrong_password_is_told(tmp_path: Path) -> None:
         assert "invalid username-password" in answer.json()["parts"]["redis"]["detail"]
 
 
-def test_it_ends_as_it_is_told(orchestrator: OrchestratorProcess) -> None:
+def test_it_ends_as_requested(orchestrator: OrchestratorProcess) -> None:
     assert orchestrator.stop() == 0
 
 

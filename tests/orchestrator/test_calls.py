@@ -152,7 +152,7 @@ def test_a_suite_in_full_is_measured_like_one_of_a_file(stack: Stack) -> None:
     assert [case["params"]["threads"] for case in document["cases"]] == [1, 2]
 
 
-def test_every_choice_can_be_asked_for_in_a_workload(stack: Stack) -> None:
+def test_every_choice_can_be_requested_in_a_workload(stack: Stack) -> None:
     params = {"dtype": "all", "isa": "scalar", "threads": "1", "duration_s": "0.05"}
     asked = {**QUICK, "workload": "cpu.fma", "params": params, "trials": 1}
     job = stack.orchestrator.submit(**asked)

@@ -69,7 +69,7 @@ def test_a_kept_page_is_served_as_long_as_it_is_newer_than_the_result(tmp_path: 
     assert kept_page(directory) is None
 
 
-def test_what_is_being_published_is_waited_for_before_what_ends_it_is_said() -> None:
+def test_what_is_being_published_is_waited_for_before_what_ends_it_is_reported() -> None:
     publishing, go_on = threading.Event(), threading.Event()
     said: list[str] = []
 

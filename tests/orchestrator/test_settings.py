@@ -77,7 +77,7 @@ def started(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 @pytest.mark.sampled(5)
-def test_what_is_wrong_is_said_in_one_line(
+def test_what_is_wrong_is_reported_in_one_line(
     tmp_path: Path, environment: dict[str, str], says: str
 ) -> None:
     ended = started(tmp_path, **environment)

@@ -64,7 +64,7 @@ def expire_leases(server: RedisServer, *hosts: str) -> None:
 # ---- submission ----
 
 
-def test_a_job_is_queued_with_all_that_was_asked_for(store: JobStore) -> None:
+def test_a_job_is_queued_with_all_that_was_requested(store: JobStore) -> None:
     job = new_job("a", priority=2)
     assert store.enqueue(job, None, BODY).outcome == "queued"
     view = store.view(job.id)
@@ -432,7 +432,7 @@ def test_a_job_ends_once(
     assert sum(store.counts().values()) == 1
 
 
-def test_what_is_said_again_because_the_answer_was_lost_counts_once(
+def test_what_is_reported_again_because_the_answer_was_lost_counts_once(
     store: JobStore, hosts: HostStore, redis_server: RedisServer
 ) -> None:
     register(hosts, "a")

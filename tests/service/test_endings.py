@@ -153,7 +153,7 @@ def test_a_service_that_is_killed(service: ServiceProcess) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_service_that_is_told_to_end(service: ServiceProcess, number: signal.Signals) -> None:
+def test_a_service_that_has_to_end(service: ServiceProcess, number: signal.Signals) -> None:
     """Again and again, until it has ended."""
     process = service.process
     assert process is not None
@@ -172,13 +172,13 @@ def test_a_service_that_is_told_to_end(service: ServiceProcess, number: signal.S
     assert not service.program_pids() and lock_is_free(service.lock)
 
 
-def test_a_service_that_is_told_to_end_while_nothing_runs(service: ServiceProcess) -> None:
+def test_a_service_that_has_to_end_while_nothing_runs(service: ServiceProcess) -> None:
     began_s = time.monotonic()
     assert service.stop() == 0
     assert time.monotonic() - began_s < GRACE_S, "nothing had to be waited for"
 
 
-def test_a_service_that_is_told_to_end_during_a_look(service: ServiceProcess) -> None:
+def test_a_service_that_has_to_end_during_a_look(service: ServiceProcess) -> None:
     with service.another_client() as client, ThreadPoolExecutor(1) as thread:
         look = thread.submit(client.get, "/idle?seconds=10")
         time.sleep(2)

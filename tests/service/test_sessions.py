@@ -125,7 +125,7 @@ def test_a_service_that_is_killed(net: ServiceProcess) -> None:
         assert two.finish()[1]["outcome"] == "done"
 
 
-def test_a_service_that_is_told_to_end(net: ServiceProcess) -> None:
+def test_a_service_that_has_to_end(net: ServiceProcess) -> None:
     with session(net, "told") as one:
         assert net.stop() == 0
         assert one.failure()["code"] == "service_ends"

@@ -179,7 +179,7 @@ def test_a_failure_has_the_program_s_own_words(
     assert [one.event for one in carried.events] == ["start", "error", "control_plane"]
 
 
-def test_another_workload_than_asked_for(scripted: ServiceProcess, interrupt: Interrupt) -> None:
+def test_another_workload_than_requested(scripted: ServiceProcess, interrupt: Interrupt) -> None:
     """The figures of a program that measures something else are no figures here either."""
     carried = Carried(scripted, interrupt, primary="clock_hertz_x")
     with pytest.raises(TrialFailed, match="no clock_hertz_x") as caught:
@@ -314,7 +314,7 @@ def test_a_service_that_ends(service: ServiceProcess, interrupt: Interrupt) -> N
     events = carried.begun(LONG_TRIAL)
     stopping = threading.Thread(target=service.stop)
     stopping.start()
-    with pytest.raises(ServiceLost, match="the service was asked to stop"):
+    with pytest.raises(ServiceLost, match="the service is stopping"):
         list(events)
     stopping.join()
     carried.remote.close()

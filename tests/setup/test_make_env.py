@@ -216,7 +216,7 @@ def test_amds_gpus_belong_to_groups_of_the_host(tmp_path: Path) -> None:
     assert (found["HOSTBENCH_VIDEO_GROUP"], found["HOSTBENCH_RENDER_GROUP"]) == ("44", "992")
 
 
-def test_a_host_without_these_groups_is_told_so(tmp_path: Path) -> None:
+def test_a_host_without_these_groups_is_reported(tmp_path: Path) -> None:
     known = getent(tmp_path / "bin", {"video": 44})
     said = refused(tmp_path, GPU="amd", PATH=f"{known}:{os.environ['PATH']}")
     assert "no group render" in said and "amdgpu" in said

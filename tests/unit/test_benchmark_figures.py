@@ -204,7 +204,7 @@ def test_rows_whose_machine_code_changed_since_say_so() -> None:
     assert not any(marked(case, {}) for case in cases)
 
 
-def test_a_script_is_told_how_often_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_takes_how_often_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     given = [("", 1, 7), ("3", 1, 3), ("3", 2, 7), ("program 11", 2, 11)]
     for line, place, number in given:
         monkeypatch.setattr(sys, "argv", ["against.py", *line.split()])

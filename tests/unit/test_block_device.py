@@ -54,7 +54,7 @@ def test_a_partition_lies_on_its_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("speed", "width"), [("Unknown", "4"), ("16.0 GT/s PCIe", "0")])
-def test_a_link_that_is_not_told(tmp_path: Path, speed: str, width: str) -> None:
+def test_a_link_that_is_not_reported(tmp_path: Path, speed: str, width: str) -> None:
     made.nvme(tmp_path, speed, width)
     disk = only_disk(tmp_path, "259:0")
     assert disk.link_bytes_per_second is None

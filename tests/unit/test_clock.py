@@ -105,7 +105,7 @@ def test_a_kernel_that_states_less_than_was_measured_is_not_believed() -> None:
     assert slow_clock_sentence(cases) is None
 
 
-def test_without_a_clock_nothing_is_said() -> None:
+def test_without_a_clock_nothing_is_reported() -> None:
     document = full_run()
     known = {case.case for case in limited(document)}
     others = [case for case in document.cases if case.case not in known]

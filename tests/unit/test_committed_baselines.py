@@ -22,7 +22,7 @@ from tests.unit.baseline_documents import of_hosts
 
 HERE = CHECKOUT / FOLDER
 README = HERE / "README.md"
-NONE = "There is none here yet"
+NONE = "The folder has no file yet"
 
 
 def files(folder: Path) -> list[Path]:

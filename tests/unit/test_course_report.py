@@ -192,16 +192,16 @@ def test_efficiency_as_printed_and_as_it_follows(section: Section) -> None:
     assert cell(table, "double", "8 threads", "published of limit") == "(6.3 %)"
 
 
-def test_what_does_not_hold_in_the_report_is_told(section: Section) -> None:
+def test_what_does_not_hold_in_the_report_is_reported(section: Section) -> None:
     told = said(part(section, "CPU speed"))
     assert "The mean is not that of the runs in 1 row, most of all in int, 2 threads" in told
-    assert "12.50 is printed, 2.299 over 36.64 in percent is 6.274" in told
+    assert "prints 12.50, but 2.299 over 36.64 in percent is 6.274" in told
     assert "divide by the number of runs" in told
     assert "It calls 30 operations one." in told
     assert "the wrong way round in 2 rows" in said(part(section, "Memory latency"))
 
 
-def test_what_holds_is_not_told() -> None:
+def test_what_holds_is_not_reported() -> None:
     run = course_run(published=published(rows=PUBLISHED["tables"][0]["rows"][:1]))
     assert run.suite.published is not None
     table = run.suite.published.tables[0]
@@ -215,15 +215,15 @@ def test_what_holds_is_not_told() -> None:
         (50.0, None),
         (
             0.5,
-            "is a ratio where it says percent in 1 row, most of all in copy, block 8 B, 1 thread: "
-            "0.5",
+            "is a ratio and not in percent in 1 row, most of all in copy, block 8 B, "
+            "1 thread: the report prints 0.5",
         ),
-        (200.0, "is figure and limit the wrong way round"),
-        (20.0, "20.00 is printed, 2.000 over 4.000 in percent is 50.00"),
-        (900.0, "900.0 is printed, 4.000 over 2.000 in percent is 200.0"),
+        (200.0, "divides limit and figure the wrong way round"),
+        (20.0, "prints 20.00, but 2.000 over 4.000 in percent is 50.00"),
+        (900.0, "prints 900.0, but 4.000 over 2.000 in percent is 200.0"),
     ],
 )
-def test_an_efficiency_that_does_not_follow_is_told_by_its_kind(
+def test_an_efficiency_that_does_not_follow_is_reported_by_its_kind(
     efficiency: float, said: str | None
 ) -> None:
     changed = copy.deepcopy(PUBLISHED)
@@ -253,7 +253,7 @@ def test_rounding_explains_only_so_much(printed: float, expected: float, holds: 
     assert agrees(printed, expected) is holds
 
 
-def test_deviations_of_a_sample_are_told_apart() -> None:
+def test_deviations_of_a_sample_are_distinguished() -> None:
     rows = (("int", 1, [1.0, 2.0, 4.0], None, 1.527525, None, None),)
     run = course_run(published=published(rows=rows))
     assert run.suite.published is not None

@@ -157,7 +157,7 @@ def test_a_document_that_is_not_the_campaigns_is_refused(
     assert "n2: the document of n2 is of another campaign or cluster than c" in err
 
 
-def test_going_on_with_a_campaign_takes_what_it_was_asked_for(
+def test_going_on_with_a_campaign_takes_its_own_options(
     engine: RememberedEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UsageError, match="there is no campaign c to continue"):

@@ -295,7 +295,7 @@ def test_the_case_is_the_bandwidth_unless_another_is_named() -> None:
     assert trips.unit == "s" and trips.direction == "lower"
 
 
-def test_pairs_alone_are_told_by_the_documents_times() -> None:
+def test_pairs_alone_are_reported_by_the_documents_times() -> None:
     own = network()
     rounds = matchings(own.nodes, 2, own.racks)
     numbers = count()

@@ -249,7 +249,7 @@ def test_a_container_has_the_machine_id_that_it_is_given(
         inventory(tmp_path)
 
 
-def test_the_machine_id_is_not_told(tmp_path: Path) -> None:
+def test_the_machine_id_is_not_reported(tmp_path: Path) -> None:
     machine_id = "3d1219c7c4c5404aaa1f6d2a48adfda4"
     found = inventory(tree(tmp_path, {"etc/machine-id": machine_id})).machine
     assert found is not None and found not in machine_id

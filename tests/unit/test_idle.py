@@ -83,7 +83,7 @@ def test_shares_are_of_the_window_and_not_of_the_past(tmp_path: Path) -> None:
     assert one.psi_cpu_ratio == pytest.approx(0.25)
 
 
-def test_disks_and_network_are_told_and_not_judged() -> None:
+def test_disks_and_network_are_reported_and_not_judged() -> None:
     before = Counters(at_s=0.0, cpus={}, psi_cpu_some_s=None, disk_bytes=1000, network_bytes=None)
     after = Counters(at_s=2.0, cpus={}, psi_cpu_some_s=None, disk_bytes=10**10, network_bytes=5)
     one = window_between(before, after)

@@ -53,7 +53,7 @@ def test_a_change_is_seen_after_a_few_jobs(slower: tuple[Path, list[JobDecisions
         assert one.check.word is HostWord.NO_REFERENCE
 
 
-def test_later_jobs_change_nothing_of_what_is_said(
+def test_later_jobs_change_nothing_of_what_is_reported(
     slower: tuple[Path, list[JobDecisions]],
 ) -> None:
     root, said = slower

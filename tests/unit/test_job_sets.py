@@ -121,7 +121,7 @@ def test_a_moment(text: str, ago_s: float) -> None:
 
 @each("text", ["yesterday", "2026-13-01", "", "3y", "-3d", "9" * 40])
 def test_what_is_no_moment(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--since .* is no time; give a date"):
+    with pytest.raises(UsageError, match=r"--since .* is not a time; give a date"):
         moment("--since", text)
 
 

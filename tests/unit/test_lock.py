@@ -48,7 +48,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "hostbench.lock"
 
 
-def test_the_second_is_told_who_holds_it(path: Path, interrupt: Interrupt) -> None:
+def test_the_second_gets_the_holders_name(path: Path, interrupt: Interrupt) -> None:
     with host_lock(0, interrupt) as held:
         held.name_holder("20261120T174501Z-quick-3f2a")
         with pytest.raises(BusyError) as caught, host_lock(0, interrupt):
@@ -159,7 +159,7 @@ def directory_of_others() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-def test_a_lock_that_cannot_serve_is_told_with_the_remedy(directory_of_others: Path) -> None:
+def test_a_lock_that_cannot_serve_is_reported_with_the_remedy(directory_of_others: Path) -> None:
     absent, read_only = directory_of_others / "absent", directory_of_others / "read-only"
     with pytest.raises(ResourceError, match=f"as root: install --mode=666 /dev/null {absent};"):
         check_lock(absent)
@@ -249,7 +249,7 @@ def test_no_claim_waits_for_its_equal(path: Path, interrupt: Interrupt, fence: i
         assert time.monotonic() - began < lock_module.PREEMPT_S_MOST
 
 
-def test_a_higher_fence_is_told_and_waits(path: Path, interrupt: Interrupt) -> None:
+def test_a_higher_fence_is_reported_and_waits(path: Path, interrupt: Interrupt) -> None:
     first = HostLock(path)
     first.claim(claim(7), interrupt)
 

@@ -62,7 +62,7 @@ def test_random_rounds_are_matchings_without_a_pair_in_common(
     assert found == matchings(nodes, rounds, racks, seed), "the same seed, the same rounds"
 
 
-def test_ten_thousand_nodes_need_the_memory_of_the_rounds_asked_for() -> None:
+def test_ten_thousand_nodes_need_the_memory_of_the_rounds_requested() -> None:
     nodes = named(10_000)
     tracemalloc.start()
     found = matchings(nodes, 8)

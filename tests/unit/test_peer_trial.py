@@ -14,7 +14,7 @@ BEFORE = parse_cpu_times("cpu0 0 0 0 0 0 0 0 0\ncpu1 100 10 50 1000 7 1 1 4\nint
 AFTER = parse_cpu_times("cpu0 900 0 0 0 0 0 0 0\ncpu1 130 20 80 1010 13 5 7 8\nintr 5\n")
 
 
-def test_times_in_programs_own_code_are_told_apart() -> None:
+def test_times_in_programs_own_code_are_distinguished() -> None:
     assert AFTER["cpu1"] == CpuTimes(total=1273, idle=1023, steal=8, user=150)
 
 
@@ -39,7 +39,7 @@ def test_others_are_what_the_peer_is_not(
     assert stolen == pytest.approx(0.04)
 
 
-def test_what_is_not_told_is_not_judged() -> None:
+def test_what_is_not_reported_is_not_judged() -> None:
     used = Used(elapsed_s=1.0, cpu_s=0.5, user_s=0.3)
     assert taken_by_others({}, AFTER, BESIDE, used, kernel_works=True) == (None, None)
     moment = Used(elapsed_s=0.1, cpu_s=0.05, user_s=0.03)

@@ -233,7 +233,7 @@ def test_a_large_file_may_take_long_to_fill(gibibytes: int, more_s: float) -> No
     assert case.timeout_s == pytest.approx(2 * case.trial_time_s + 30 + more_s)
 
 
-def test_sizes_are_told_in_powers_of_two() -> None:
+def test_sizes_are_reported_in_powers_of_two() -> None:
     size = param("size_bytes", max=1 << 40, choices=("auto",))
     sized = FMA.model_copy(update={"params": (*FMA.params, size)})
     table = TABLE.model_copy(update={"workloads": (sized,)})

@@ -25,7 +25,7 @@ def test_a_subsystem_of_which_nothing_runs_is_named_once() -> None:
     assert grouped_reasons([*skipped, alone]) == ["gpu (3 cases), net.tcp_rr, skipped: no GPU."]
 
 
-def test_what_many_cases_lack_is_said_once() -> None:
+def test_what_many_cases_lack_is_reported_once() -> None:
     lacking = ("unsupported", "no GPU: libcuda.so.1 is not installed")
     busy = (NOT_IDLE, "the host was busy")
     cases = [

@@ -106,7 +106,7 @@ def test_a_job_without_a_figure_tells_nothing() -> None:
     assert receipt(document.model_copy(update={"cases": ()})).answer.startswith("Unknown: ")
 
 
-def test_too_few_hosts_are_said_to_be_too_few() -> None:
+def test_too_few_hosts_are_reported_as_too_few() -> None:
     few = made_of([measured_job(one) for one in of_hosts(SOUND[:4])])
     found = receipt(quiet(of_host(50, 0.9)), few)
     assert found.answer.endswith("There is no baseline with enough hosts of this model.")
@@ -191,7 +191,7 @@ def test_who_took_it_is_named(state: str, culprit: str | None, sure: bool, words
     assert words in item.text and item.lost_ratio == pytest.approx(0.3)
 
 
-def test_a_card_at_its_power_limit_is_told_and_is_no_fault() -> None:
+def test_a_card_at_its_power_limit_is_reported_and_is_no_fault() -> None:
     held = Condition(state=ConditionState.THROTTLED, share=1.0, culprit=BY_CARD, is_sure=True)
     found = receipt(with_cases(whole(), condition=held))
     assert found.answer.startswith("No fault found") and not found.faults

@@ -193,7 +193,7 @@ def texts_of(svg: str) -> list[str]:
         (12, 12, ["2 KiB", "4 KiB", "8 KiB"], ["2 KiB", "4 KiB", "8 KiB"]),
     ],
 )
-def test_sizes_are_told_in_powers_of_two(
+def test_sizes_are_reported_in_powers_of_two(
     first: int, last: int, wide: list[str], narrow: list[str]
 ) -> None:
     ends = tuple(CurvePoint(2.0**n, 1e-9, 1e-9, 1e-9) for n in (first, last))
@@ -223,7 +223,7 @@ def test_ticks_are_round_and_few() -> None:
         assert logarithmic_ticks(low, high, most) == pytest.approx(expected)
 
 
-def test_times_are_told_in_nanoseconds() -> None:
+def test_times_are_reported_in_nanoseconds() -> None:
     for svg in draw(curve_chart("t", 0.4e-9, 397e-9), "A title"):
         assert {"0.5 ns", "1 ns", "10 ns", "200 ns"} <= set(texts_of(svg))
 

@@ -129,7 +129,7 @@ def test_ids_are_unique(page: str) -> None:
     assert {name[1:] for name in re.findall(r'href="(#[^"]+)"', page)} <= set(ids)
 
 
-def test_every_verdict_is_told_on_top(report: Report, page: str) -> None:
+def test_every_verdict_is_reported_on_top(report: Report, page: str) -> None:
     assert dict(report.tally)[Verdict.SKIPPED] == 1
     said = text_of(page)
     assert said.index("1 case of 182 is failed") < said.index("Summary")

@@ -22,14 +22,14 @@ def test_a_finished_case_is_kept_and_an_unfinished_one_measured() -> None:
     found = resumed(session(CASES))
     assert found.kept == ("aaaa",)
     assert found.again == {"bbbb": "not finished"}
-    assert found.sentence == "1 of 2 cases is kept; 1 measured again: not finished"
+    assert found.sentence == "1 of 2 cases kept; 1 measured again: not finished"
 
 
 def test_the_trials_of_an_unfinished_case_count_and_more_are_run() -> None:
     records: list[Record] = [session(CASES), bare_trial(), done(), bare_trial(case="bbbb", index=0)]
     found = resumption(replay(records), session(CASES))
     assert (found.kept, found.continued, found.again) == (("aaaa",), ("bbbb",), {})
-    assert found.sentence == "1 of 2 cases is kept; 1 continue after the trials they have"
+    assert found.sentence == "1 of 2 cases kept; 1 continued with more trials"
     again = session(CASES).model_copy(update={"kept": ("aaaa",), "continued": ("bbbb",)})
     progress = replay([*records, again, bare_trial(case="bbbb", index=1)])
     assert [trial.index for trial in progress.trials["bbbb"]] == [0, 1]

@@ -71,7 +71,7 @@ def test_a_file_without_a_name(directory: Path, scratch: Scratch) -> None:
     os.close(again)
 
 
-def test_it_is_made_when_it_is_asked_for(directory: Path) -> None:
+def test_it_is_made_when_it_is_requested(directory: Path) -> None:
     before = open_files()
     one = Scratch()
     assert open_files() == before
@@ -261,7 +261,7 @@ def test_a_trial_by_hand_has_its_own(directory: Path) -> None:
     assert not still_open(by_hand)
 
 
-def test_nothing_is_open_before_it_is_asked_for(directory: Path) -> None:
+def test_nothing_is_open_before_it_is_requested(directory: Path) -> None:
     kept = KeptScratch(kept_s=0.1)
     for fence in (7, 8, None):
         with kept.lent(fence) as scratch:

@@ -96,7 +96,7 @@ def test_a_quiet_trial_is_clean(seen: dict[str, Any]) -> None:
     assert trial(**seen).verdict is Verdict.CLEAN
 
 
-def test_threads_that_share_a_cpu_disturb_one_another_as_asked_for() -> None:
+def test_threads_that_share_a_cpu_disturb_one_another_as_requested() -> None:
     assert trial(shared=True, clean_slice_ratio=0.0, cpu_ratio=0.25).verdict is Verdict.CLEAN
     assert trial(shared=True, cpu_ratio=0.20).verdict is Verdict.DISTURBED
     assert trial(shared=True, cpu_ratio=0.25, steal_s=0.5).verdict is Verdict.DISTURBED
@@ -270,7 +270,7 @@ def through_page_cache(index: int, mode: str, *codes: str) -> TrialRecord:
         ("buffered+fsync_end", (), Verdict.CLEAN),
     ],
 )
-def test_the_page_cache_where_the_disk_was_asked_for(
+def test_the_page_cache_where_the_disk_was_requested(
     mode: str, codes: tuple[str, ...], expected: Verdict
 ) -> None:
     trials = [through_page_cache(index, mode, *codes) for index in range(3)]
@@ -321,7 +321,7 @@ def test_the_gates_flag_is_shown_and_does_not_decide() -> None:
     assert verdict_of(several([100.0, 100.1, 99.9]), idle) == (Verdict.CLEAN, ["host_not_idle"])
 
 
-def test_a_kernel_that_tells_nothing_is_said() -> None:
+def test_a_kernel_that_tells_nothing_is_reported() -> None:
     trials = several([100.0, 100.1, 99.9], clean_slice_ratio=None, cpu_ratio=None)
     assert verdict_of(trials) == (Verdict.CLEAN, ["disturbance_unknown"])
 
@@ -344,7 +344,7 @@ def test_waiting_threads_that_share_a_cpu_tell_nothing_of_others() -> None:
     assert reasons[0].text.endswith(why)
 
 
-def test_what_the_program_warns_of_is_said_once() -> None:
+def test_what_the_program_warns_of_is_reported_once() -> None:
     warning = WarningEvent(event="warning", code="oversubscribed", message="8 threads, 2 CPUs")
     trials = [
         one.model_copy(update={"events": (start(), warning, *one.events[1:])})

@@ -158,7 +158,7 @@ def test_what_does_not_come_in_time(wire: Wire) -> None:
     assert endless.cancelled.is_set()
 
 
-def test_an_end_without_items_is_told_in_its_own_words(wire: Wire) -> None:
+def test_an_end_without_items_is_reported_in_its_own_words(wire: Wire) -> None:
     with contextlib.closing(wire.follow(fails)) as following:
         following.take(None)
         with pytest.raises(ValueError, match="after one"):

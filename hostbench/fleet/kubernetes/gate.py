@@ -77,9 +77,9 @@ def qualification(
     now_s: float,
     node: GateNode | None,
 ) -> Qualification:
-    """Return what a campaign says of a node. `report`: the hosts in the report of the campaign by
-    name, if there is one. `now_s`: seconds since 1970 here. `node`: what the gate knows of it;
-    None: the cluster has no such node."""
+    """Return the answer of a campaign about a node. `report`: the hosts in the report of the
+    campaign by name, if there is one. `now_s`: seconds since 1970 here. `node`: what the gate knows
+    of it; None: the cluster has no such node."""
     result, before = status.result, None if node is None else node.qualified
     if result is None:
         reason = f"the campaign has not measured it: {status.state}"

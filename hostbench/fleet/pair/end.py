@@ -61,7 +61,7 @@ class End:
         )
 
     @contextlib.contextmanager
-    def met(self, interrupt: Interrupt) -> Iterator[tuple[Meeting, HostLock]]:
+    def connected(self, interrupt: Interrupt) -> Iterator[tuple[Meeting, HostLock]]:
         """Hold the node and a connection with the other end; send it an error of the body. Raise
         HostbenchError."""
         with contextlib.ExitStack() as stack:

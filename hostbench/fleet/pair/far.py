@@ -27,7 +27,7 @@ _NOT_OURS = ("HOSTBENCH_ORCHESTRATOR_URL", "HOSTBENCH_SERVICE_URL", "HOSTBENCH_S
 
 def far_end(end: End, interrupt: Interrupt, say: Callable[[str], None]) -> None:
     """Hold the node and serve sessions until the near end ends. Raise HostbenchError."""
-    with end.met(interrupt) as (meeting, _lock), tempfile.TemporaryDirectory() as directory:
+    with end.connected(interrupt) as (meeting, _lock), tempfile.TemporaryDirectory() as directory:
         for name in _NOT_OURS:
             os.environ.pop(name, None)
         _serve(end, meeting, interrupt, Path(directory), say)

@@ -31,7 +31,7 @@ class Held:
 def near_end(end: End, interrupt: Interrupt) -> Iterator[Held]:
     """Hold the node while the far end holds its own and answers. Raise HostbenchError."""
     breakable = Breakable(interrupt)
-    with end.met(interrupt) as (meeting, lock), breakable.open():
+    with end.connected(interrupt) as (meeting, lock), breakable.open():
         until_s = time.monotonic() + end.wait_s + REASON_S
         url = meeting.heard(interrupt, until_s).get("url")
         far = FarOptions(

@@ -175,12 +175,12 @@ class CampaignDirectory:
 
     def failure(self, unit: str) -> str | None:
         """Return the reason that a unit without a document reported. An end that fails ends the
-        other one, so what the far end says is the cause."""
+        other one, so the far end's message is the cause."""
         with contextlib.suppress(FileNotFoundError):
             if text := (self.unit(unit) / FAR_MESSAGE_FILE).read_text(errors="replace").strip():
                 return f"the far end: {text}"
-        said = self.message(unit)
-        return said if isinstance(said, str) else None
+        message = self.message(unit)
+        return message if isinstance(message, str) else None
 
     def ends(self, units: Iterable[str]) -> dict[str, NodeStatus]:
         """Return the units that were measured or whose end was written down."""

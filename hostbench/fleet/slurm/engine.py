@@ -356,13 +356,13 @@ def _described(
         return NodeStatus(unit, NodeState.WAITING, why(task.reason, nodes))
     if task.state not in ENDED:
         return NodeStatus(unit, NodeState.RUNNING)
-    said = directory.failure(unit)
+    message = directory.failure(unit)
     reason = ENDED[task.state] + (f" by user {task.by}" if task.by else "")
     if task.state in ("FAILED", "COMPLETED"):
-        # What hostbench said explains it all.
-        reason = said or f"{reason}{directory.last_line(task.job)}"
-    elif said:
-        reason = f"{reason} ({said})"
+        # hostbench's own message is the whole reason.
+        reason = message or f"{reason}{directory.last_line(task.job)}"
+    elif message:
+        reason = f"{reason} ({message})"
     state = NodeState.FAILED if task.started else NodeState.MISSING
     return directory.remember(NodeStatus(unit, state, reason))
 
@@ -371,14 +371,14 @@ def _forgotten(directory: CampaignDirectory, unit: str, job: str) -> NodeStatus:
     """Return the status of a unit whose job Slurm's daemon does not know any more."""
     if job and (task := accounted(job, unit)) is not None:
         return _described(directory, task, {})
-    said = directory.failure(unit)
+    message = directory.failure(unit)
     reason = (
         f"Slurm has forgotten its job {job} and keeps no accounts"
         if job
         else "the campaign was cancelled before its job was submitted"
     )
-    state = NodeState.MISSING if said is None else NodeState.FAILED
-    return directory.remember(NodeStatus(unit, state, said or reason))
+    state = NodeState.MISSING if message is None else NodeState.FAILED
+    return directory.remember(NodeStatus(unit, state, message or reason))
 
 
 def _place(word: str, member: tuple[str, str, str] | None) -> str:

@@ -1,4 +1,4 @@
-"""How Slurm's words about jobs and nodes are said to users."""
+"""The words for users in place of Slurm's about jobs and nodes."""
 
 from collections.abc import Mapping
 

@@ -161,7 +161,7 @@ static const char *identify_blis(void *handle, struct blas_library *library)
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* Told before they are loaded, so that they start no threads: those are the harness's affair. */
+/* Set before they are loaded, so that they start no threads: the harness starts threads. */
 static void *load_file(const char *file)
 {
     setenv("OPENBLAS_NUM_THREADS", "1", 1);

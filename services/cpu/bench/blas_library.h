@@ -49,7 +49,7 @@ struct blas_library {
 const char *blas_library_word(unsigned which);
 /* OpenBLAS or BLIS. */
 const char *blas_library_name(unsigned which);
-/* Loads it into this process, told to start no threads. false with the reason, which has the
+/* Loads it into this process, set to start no threads. false with the reason, which has the
  * remedy. */
 bool blas_library_load(unsigned which, struct blas_library *library, char *reason, size_t size);
 /* Loads the same file once more, as a library with buffers of its own, so that as many callers

@@ -74,7 +74,7 @@ const struct kernel dot_kernels[] = {
 static const struct recipe int8_8 = PRODUCTS(8, "int32", 2, ALL(1), LANES(-1, -1, -1, 0));
 static const struct recipe bf16_4 = PRODUCTS(4, "fp32", 1, ALL(1), LANES(-1, -1, -1, 0));
 
-/* Only the assembler is told: the compiler uses none of it. */
+/* For the assembler alone: the compiler uses none of it. */
 __asm__(".arch armv8.6-a+fp16\n");
 
 PAIRS_FUSED_NEON(dot_int8_neon, "sdot", "sdot", ".4s", ".16b")

@@ -38,8 +38,8 @@
 /* Products in turn, each two behind the one before in the second half of its instructions: `a` and
  * `t` begin, `b` and `u` are joined, `c` is added to. One product after the other reaches 92 to 96 %
  * of what the ports of Golden Cove allow, this order 97.6 %. Nine accumulators share three
- * intermediate registers, of which one held constant 2: what another has
- * left in one shows when an instruction is missing. */
+ * intermediate registers, and one held constant 2: what another has left
+ * in one shows when an instruction is missing. */
 #define INT8_ROW(a, t, b, u, c, X, ADD)                                                            \
     MASK_##X(a, t) KEEP_##X(b) ADD(c) JOIN_##X(b, u) TIMES_##X(a) TIMES_##X(t)
 #define INT8_FIRST(X, ADD)                                                                         \

@@ -37,7 +37,7 @@
 #define CLOBBER_16                                                                                 \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",       \
         "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
-/* A compiler that was not told of AVX-512 neither uses nor knows the upper sixteen and the masks. */
+/* A compiler without AVX-512 neither uses nor knows the upper sixteen and the masks. */
 #if defined(__AVX512F__)
 #define CLOBBER_32                                                                                 \
     CLOBBER_16, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",   \
@@ -128,7 +128,7 @@
 
 /* ---- intermediate results ------------------------------------------------------------------- */
 
-/* Two kinds of instructions of which the second takes what the first has made: M(t, k) makes an
+/* Two kinds of instructions; the second takes what the first has made: M(t, k) makes an
  * intermediate result from constant k, A(a, t) adds one to an accumulator. An A takes what an M
  * made eight Ms ago, so none ever waits. In this order three times over, Golden Cove reaches 99 % of
  * what its ports allow; others stay at 82 to 97 %.

@@ -203,7 +203,7 @@ def test_what_makes_no_sense_together(arguments: list[str], said: str) -> None:
     assert said in result.stderr
 
 
-def test_there_is_no_limit_and_the_reason_is_said() -> None:
+def test_there_is_no_limit_and_the_reason_is_reported() -> None:
     identity = intel(143, SAPPHIRE_RAPIDS_FLAGS)
     told = {"dtype": "int32", "method": "add_sub", "loop_time": "counted"}
     found = trial_limits(identity, "naive_operations", told, {"clock_hertz": 3e9}, 2)

@@ -93,7 +93,7 @@ def test_only_hpcc_is_not_light() -> None:
     ],
 )
 @pytest.mark.parametrize("release", RELEASES)
-def test_likwid_has_every_kernel_it_is_asked_for(
+def test_likwid_has_every_kernel_that_is_requested(
     release: str, workload: str, isa: str, dtype: str, kernel: str
 ) -> None:
     one = peer("likwid-bench", workload, isa=isa, dtype=dtype)
@@ -189,7 +189,7 @@ def test_the_figures_are_those_that_stand_there() -> None:
         ("sysbench", "clock", {}, "sysbench-run", "per second: ", "per second: x", "no events"),
     ],
 )
-def test_output_that_is_not_of_the_run_we_asked_for(
+def test_output_that_is_not_of_the_run_we_requested(
     tool: str,
     workload: str,
     params: Params,
@@ -306,7 +306,7 @@ def test_grids_are_as_square_as_can_be(ranks: int, expected: tuple[int, int]) ->
     assert grid(ranks) == expected
 
 
-def test_dgemm_gets_exactly_the_size_it_is_asked_for() -> None:
+def test_dgemm_gets_exactly_the_size_that_is_requested() -> None:
     for n in [*range(1, 3000), 4096, 8192, 20000, 46341]:
         assert dgemm_n(hpl_n_of_dgemm(n)) == n
     # As recorded: HPL of 600 had a DGEMM of 345.
@@ -327,7 +327,7 @@ def _ldd(tmp_path: Path, directory: str, names: Sequence[str]) -> str:
     return "".join(lines)
 
 
-def test_openblas_is_told_with_its_version(tmp_path: Path) -> None:
+def test_openblas_is_reported_with_its_version(tmp_path: Path) -> None:
     names = ["libblas.so.3", "libopenblasp-r0.3.21.so<-libopenblas.so.0"]
     library = blas_of(_ldd(tmp_path, "openblas-pthread", names))
     assert library == f"OpenBLAS 0.3.21 ({tmp_path}/openblas-pthread/libblas.so.3)"

@@ -65,7 +65,7 @@ def test_of_equal_bounds_the_ports_are_named() -> None:
         (["1*p0156A"], "the 5 ports p0156A have 1 cycle of work"),
     ],
 )
-def test_what_holds_it_back_is_said(usages: list[str], words: str) -> None:
+def test_what_holds_it_back_is_reported(usages: list[str], words: str) -> None:
     assert bound([parse(usage) for usage in usages], WIDE).because == words
 
 

@@ -91,7 +91,7 @@ def test_parameters_of_a_workload_of_its_own(
     assert [label for _, names in groups for label in names] == labels
 
 
-def test_what_best_was_is_told() -> None:
+def test_what_best_was_is_reported() -> None:
     (case, *_) = whole().cases
     trial = case.trials[0].model_copy(update={"events": (start(params={"isa": "avx512"}),)})
     best = case.model_copy(update={"params": {"isa": "best"}, "trials": (trial,)})

@@ -227,7 +227,7 @@ class TestLookUp:
         assert self.entry("int_mul", 512, "int64").rate(512, "int64") is None
         assert self.usage("int_mul", 512, "int64") is not None
 
-    def test_what_does_not_exist_is_told_from_what_has_no_source(self) -> None:
+    def test_what_does_not_exist_is_distinguished_from_what_has_no_source(self) -> None:
         assert "has no 512-bit int_mul of int8" in self.reason("int_mul", 512, "int8")
         assert "has no tile fp_fma of fp64" in self.reason("fp_fma", "tile", "fp64")
         assert "no source in the table for 128-bit matrix" in self.reason("matrix", 128, "int8")

@@ -465,7 +465,7 @@ static bool any_in_flight(const struct queue *queue)
 }
 
 /* What is in flight when the end comes early is waited for: the kernel would do so when the thread
- * ends, and let nobody know meanwhile why the process does not. */
+ * ends, and meanwhile nothing would show why the process does not. */
 static void drain(struct queue *queue)
 {
     double until_s = now_s() + DRAIN_S;

@@ -1,5 +1,5 @@
 /* io_uring, by the system calls themselves. Each request is handed to the kernel by a call of its
- * own, as fio does unless told otherwise: batches would make another queue of it. The last one is
+ * own, as fio does by default: batches would make another queue of it. The last one is
  * handed over by the very call that waits. */
 #define _GNU_SOURCE
 #include "engine.h"

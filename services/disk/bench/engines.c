@@ -44,7 +44,7 @@ static int choose_auto(struct run *run, struct disk_job *job)
     return EXIT_OK;
 }
 
-/* Whether it can be had here at all, engine_why_not() has told before. */
+/* engine_why_not() has checked before whether this host has it. */
 static int choose_named(struct run *run, struct disk_job *job, const char *name)
 {
     job->engine = engine_named(name);

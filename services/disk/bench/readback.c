@@ -25,7 +25,7 @@ static size_t memory_bytes(const struct disk_job *job)
     return job->blocks * sizeof *job->written;
 }
 
-/* Zeros, of which only those pages take memory that something is noted in. */
+/* Zeros: only the pages that something is noted in take memory. */
 int readback_open(struct disk_job *job)
 {
     job->written = NULL;

@@ -155,7 +155,7 @@ def lacks_file(case: Case, beside: Beside) -> str | None:
 
 def scratch_file(beside: Beside) -> str:
     """Return the name under which a tool that inherits our unnamed file can open it."""
-    assert beside.scratch_fd is not None, "asked of a peer whose survey found no file"
+    assert beside.scratch_fd is not None, "the survey found a file"
     return f"/proc/self/fd/{beside.scratch_fd}"
 
 

@@ -19,11 +19,12 @@ from services.disk.report.naive import naive_evidence
 from services.disk.report.sweeps import operations, throughput
 
 INTRODUCTION = Paragraph(
-    "Everything was measured on a file of incompressible data in one directory, its blocks "
-    "written before. The cache mode is a part of every figure: direct goes past the page cache; "
-    "buffered reads began with an empty one; buffered+fsync_end, +dsync and +sync wait for the "
-    "device. 1 GB/s is 10⁹ bytes a second, 1 MiB of a block or a file 2²⁰ bytes. Operations that "
-    "wait for a device are no slices: a figure is that of the whole timed region."
+    "hostbench measured everything in a file of incompressible data in one directory, whose "
+    "blocks it had written before. The cache mode is a part of every figure: direct bypasses the "
+    "page cache; buffered reads began with an empty page cache; buffered+fsync_end, +dsync and "
+    "+sync wait for the device. 1 GB/s is 10⁹ bytes a second, 1 MiB of a block or a file 2²⁰ "
+    "bytes. Figures cover the whole timed region, since operations that wait for a device cannot "
+    "be divided into slices."
 )
 SMALL_BLOCK = 4096
 

@@ -39,21 +39,21 @@ from services.disk.report.cases import CACHE_CONTAMINATED, PAGE_CACHE_MEASURED, 
 
 EVIDENCE = Paragraph(
     "Read there and written there: the bytes that the kernel counted at the device for this "
-    "process, over those that it requested: 100 % means that every read went down to the device, "
-    "0 % that memory answered; a buffered write counts when it makes a page dirty. Cached: the "
-    "share of the file's pages in the page cache right before the timed region and right after "
-    "it. What a hypervisor, a controller or the device itself keeps in memory is seen by none of "
-    "these."
+    "process, over those that the process requested. 100 % means that every read reached the "
+    "device, 0 % that memory answered; a buffered write counts when it makes a page dirty. "
+    "Cached: the share of the file's pages in the page cache right before the timed region and "
+    "right after it. None of these counts shows what a hypervisor, a controller or the device "
+    "itself keeps in memory."
 )
 Row = Callable[[CaseResult], tuple[Text, ...]]
 
 # What these warnings mean for the figure.
 MEANINGS = {
-    CACHE_CONTAMINATED: "read from the page cache what was to come from the device: not the "
+    CACHE_CONTAMINATED: "the page cache answered reads that were meant for the device: not the "
     "disk's figure",
-    PAGE_CACHE_MEASURED: "the page cache took what the device did not: the speed of system calls "
-    "and of memory, not of a disk",
-    SAMPLED: "the time was over before the total was moved: the figures are those of a sample, "
+    PAGE_CACHE_MEASURED: "the page cache took what was meant for the device: the speed of system "
+    "calls and memory, not of a disk",
+    SAMPLED: "the time ended before the total was transferred: the figures are those of a sample, "
     "and the evidence says of how many bytes",
 }
 

@@ -28,16 +28,16 @@ from services.disk.params import RATE
 from services.disk.report.sweeps import disk_charts
 
 LATENCY = Paragraph(
-    "The time of single operations, all of them counted. In a closed loop, which begins the next "
-    "operation when one is done, a stall is one slow operation and the many that would have come "
-    "meanwhile are missing: the figures are of the requests that were made, and the tail is "
-    "better than a user with a rate of his own sees it. At a given rate (open loop) an "
-    "operation's time begins when it was due."
+    "The time of single operations; every operation counts. A closed loop starts the next "
+    "operation when one is done. During a stall it counts one slow operation and starts none of "
+    "the many that would have come. So its percentiles describe the requests that were made, and "
+    "look better than for a user whose requests come at a fixed rate. At a given rate (open loop) "
+    "an operation's time begins when it was due."
 )
 COMMITS = Paragraph(
-    "A block is written and made durable (fdatasync) before the next one: what a database waits "
-    "for. A device, or a hypervisor, that confirms out of a volatile cache is fast here and may "
-    "lose what it confirmed; that cannot be seen from the time it takes."
+    "The program writes a block and makes it durable (fdatasync) before the next one, as a "
+    "database does. A device or a hypervisor that confirms from a volatile cache is fast here, "
+    "and may lose what it confirmed. The time of a commit cannot show that."
 )
 STREAMS = ("read", "write")
 TIME = CurveAxis("time of an operation", "s", logarithmic=True)

@@ -10,10 +10,10 @@ from hostbench.report.figures import by_workload, folded, label, primary
 from services.disk.report.cases import NAIVE
 
 INTRODUCTION = Paragraph(
-    "The file was in the page cache before they began, as it is for a program that has just made "
-    "it, and what they wrote was left there. Read there: what the device read of the bytes that "
-    "were read. After the clock: how long an fsync took when the time was taken; with it: the same "
-    "bytes over both times."
+    "The file was in the page cache before the trials began, as for a program that has just "
+    "written it, and nothing forced written data to the device. Read there: the share of bytes "
+    "that the device read. After the clock: how long an fsync took after the time was taken; with "
+    "it: the same bytes over both times."
 )
 _COLUMNS = (
     ("cached_ratio_before", "cached before", share),

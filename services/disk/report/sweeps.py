@@ -22,15 +22,15 @@ from services.disk.params import BLOCK, DEPTH, MODE
 from services.disk.report.cases import is_cached
 
 THROUGHPUT = Paragraph(
-    "Blocks in the order in which they lie in the file, each thread in a part of its own. A "
-    "device that reads ahead or merges requests shows its best here, and small blocks tell of the "
-    "way to the device rather than of the device."
+    "Blocks in the order of the file; each thread has its own part of it. A device that reads "
+    "ahead or merges requests shows its best here. Small blocks say more about the path to the "
+    "device than about the device."
 )
 OPERATIONS = Paragraph(
-    "Blocks anywhere in the file, each once before any comes again unless a skewed distribution "
-    "was requested. What is in flight is the queue depth times the threads: a device that works "
-    "on several requests at a time needs several to show it, and one that does not only makes "
-    "them wait."
+    "Blocks anywhere in the file. Unless a skewed distribution was requested, no block repeats "
+    "before every other one had its turn. The number of requests in flight is the queue depth "
+    "times the threads. A device that works on several requests at a time needs several to show "
+    "it; on others, more requests only wait longer."
 )
 
 BARS = Layout(

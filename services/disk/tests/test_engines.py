@@ -230,7 +230,7 @@ def test_what_was_due_in_time_is_begun_late(slow_shim: dict[str, str]) -> None:
     assert "and 0 never begun" in trial.warnings["rate_not_reached"]
 
 
-def test_what_was_due_and_never_begun_is_told(slow_shim: dict[str, str]) -> None:
+def test_what_was_due_and_never_begun_is_reported(slow_shim: dict[str, str]) -> None:
     """At most 50 of 100 are done in the second and the one behind it."""
     environment = {**slow_shim, "SHIM_TRANSFER_MS": "40"}
     trial = measure(
@@ -254,7 +254,7 @@ def test_steadiness_leaves_out_the_flush_at_the_end(slow_shim: dict[str, str]) -
     assert "not_steady" not in trial.warnings
 
 
-def test_what_is_put_off_is_asked_for_again(slow_shim: dict[str, str]) -> None:
+def test_what_is_put_off_is_requested_again(slow_shim: dict[str, str]) -> None:
     common = ("rand_read", *AT_ONCE, *SLOW, "--total-bytes=81920")
     trial = measure(*common, env={**slow_shim, "SHIM_EAGAIN": "3"})
     assert trial.metrics["work_operations"] == 10
@@ -277,7 +277,7 @@ def test_reads_and_writes_of_a_mix_go_to_different_blocks(
 
 
 @pytest.mark.parametrize("engine", QUEUES)
-def test_the_queue_is_as_deep_as_asked_for(engine: str) -> None:
+def test_the_queue_is_as_deep_as_requested(engine: str) -> None:
     """Little's law: so many a second, each for so long, are so many at a time."""
     trial = measure(
         *("rand_read", "--file-bytes=16777216", "--warmup-s=0.1", f"--engine={engine}"),
@@ -288,7 +288,7 @@ def test_the_queue_is_as_deep_as_asked_for(engine: str) -> None:
     assert 0.97 * 32 < depth < 1.01 * 32
 
 
-def test_the_rest_of_a_short_transfer_is_asked_for(
+def test_the_rest_of_a_short_transfer_is_requested(
     scratch: int, short_shim: dict[str, str]
 ) -> None:
     common = (*AT_ONCE, "--engine=psync", "--verify=on", "--block-bytes=65536")
@@ -370,7 +370,7 @@ def frozen(directory: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("engine", [*QUEUES, "psync"])
-def test_the_end_is_told_while_the_disk_is_stuck(engine: str) -> None:
+def test_the_end_is_reported_while_the_disk_is_stuck(engine: str) -> None:
     with loop_disk(64 * MIB) as directory:
         environment = {
             **os.environ,

@@ -187,7 +187,7 @@ def test_a_rate_that_is_not_steady(handed: int) -> None:
     assert "five rounds" in trial.warnings["not_steady"]
 
 
-def test_steadiness_is_judged_when_asked_for() -> None:
+def test_steadiness_is_judged_when_requested() -> None:
     trial = measure("rand_read", *MOMENT)
     assert trial.metrics["steady_state_range_ratio"] is None
     assert "off" in trial.end["reasons"]["metrics.steady_state_range_ratio"]

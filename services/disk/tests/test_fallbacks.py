@@ -105,7 +105,7 @@ def test_a_kernel_that_tells_nothing_of_the_page_cache(shim: str, workload: str)
     assert set(trial.warnings) == ({"no_cache_evidence"} if workload == "seq_read" else set())
 
 
-def test_what_is_not_known_is_not_told(shim: str) -> None:
+def test_what_is_not_known_is_not_reported(shim: str) -> None:
     twice = (f"--file-bytes={16 * MIB}", f"--total-bytes={32 * MIB}", "--cache-mode=buffered")
     environment = shimmed(shim, no_mincore=1)
     trial = measure("seq_read", *twice, env=environment, preexec_fn=refusing("cachestat"))
@@ -282,7 +282,7 @@ def test_a_signal_is_obeyed_however_slow_the_disk(
     assert process.returncode == FAILED and "ended by SIGTERM" in messages, output
 
 
-def test_the_end_is_told_while_the_kernel_keeps_a_thread(shim: str) -> None:
+def test_the_end_is_reported_while_the_kernel_keeps_a_thread(shim: str) -> None:
     with running("rand_read", *MOMENT[:1], env=shimmed(shim, join_s=30)) as (process, _):
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=10)

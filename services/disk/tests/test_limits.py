@@ -156,8 +156,8 @@ def test_a_disk_that_was_guessed_bounds_nothing() -> None:
     ("scratch", "part"),
     [
         (None, "before hostbench looked"),
-        (place(device_reason="overlay does not tell"), "overlay does not tell; set what the disk"),
-        (place(VIRTIO), "vda: it is virtio; set what the disk"),
+        (place(device_reason="overlay does not tell"), "overlay does not tell; set the disk"),
+        (place(VIRTIO), "vda: it is virtio; set the disk"),
     ],
 )
 def test_a_disk_that_is_not_known(scratch: ScratchPlace | None, part: str) -> None:
@@ -194,12 +194,12 @@ def test_past_the_page_cache(mode: str) -> None:
 
 
 def test_what_can_be_compressed() -> None:
-    assert "compressed" in reasons(found(place(SATA), "seq_write", compressible=0.5))
+    assert "compressible" in reasons(found(place(SATA), "seq_write", compressible=0.5))
     told = place(SATA, user_bytes_per_second=5e8)
     assert found(told, "seq_write", compressible=0.5)["bytes_per_second"].value == 5e8
 
 
-def test_a_block_that_is_not_told() -> None:
+def test_a_block_that_is_not_reported() -> None:
     limit = found(place(SATA), block_bytes=None)
     assert limit["bytes_per_second"].value == 6e8
     assert "block_bytes" in (limit["operations_per_second"].reason or "")

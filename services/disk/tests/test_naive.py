@@ -306,7 +306,7 @@ def test_a_total_that_takes_longer_than_the_time_is_sampled() -> None:
 
 
 @pytest.mark.parametrize("workload", NAIVE)
-def test_it_ends_when_it_is_told_to(workload: str) -> None:
+def test_it_ends_when_it_must(workload: str) -> None:
     with running(workload, *LONG, "--block-bytes=1") as (process, _):
         assert process.stdout is not None
         process.stdout.readline()

@@ -178,7 +178,7 @@ def test_time_of_the_processor_is_that_of_all_jobs() -> None:
     assert cpu_s == pytest.approx(busy_ratio * job["job_runtime"] / 1000)
 
 
-def test_flushes_are_told_apart_from_writes() -> None:
+def test_flushes_are_distinguished_from_writes() -> None:
     report = read_report(recorded("fio-fsync"))
     assert report.sync.operations == report.write.operations == report.operations > 0
     assert report.sync.latency_p50_s is not None and report.write.latency_p50_s is not None
@@ -221,7 +221,7 @@ def test_a_remark_of_fio_before_its_report() -> None:
         (8, "reads/s:", "read/s:", "no reads/s"),
     ],
 )
-def test_output_that_is_not_of_the_run_we_asked_for(
+def test_output_that_is_not_of_the_run_we_requested(
     number: int, old: str, new: str, part: str
 ) -> None:
     output = recorded(RUNS[number][-1])

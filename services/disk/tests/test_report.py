@@ -76,17 +76,17 @@ def test_every_case_is_in_one_table_of_figures() -> None:
     assert sum(len(group.rows) for table in shown for group in table.groups) == len(whole().cases)
 
 
-def test_what_is_not_the_disks_figure_is_said_first() -> None:
+def test_what_is_not_the_disks_figure_is_reported_first() -> None:
     (found,) = [
         block for block in report(whole().cases, whole()).blocks if isinstance(block, Bullets)
     ]
     contaminated, cached, other = (str(item) for item in found.items)
-    assert contaminated.startswith("1 case (disk.rand_read zipf buffered): read from the page cac")
+    assert contaminated.startswith("1 case (disk.rand_read zipf buffered): the page cache answ")
     assert cached.startswith("1 case (disk.seq_write buffered): the page cache took what")
     assert re.fullmatch(r"39 cases \(.* and 36 more\): io_uring is not allowed here\.", other)
 
 
-def test_the_place_is_named_and_what_the_kernel_was_told_is_no_more_than_that() -> None:
+def test_the_place_is_named_as_far_as_the_kernel_reports_it() -> None:
     said = markdown(report_of(whole(), "result.json"))
     assert "/var/tmp/hostbench-1000" in said and "ext4 on vda (virtio)" in said
     assert "virtio, reported to rotate" in said
@@ -261,7 +261,7 @@ def test_a_sample_says_of_how_many_bytes() -> None:
     assert str(item).startswith("2 cases (") and "those of a sample" in str(item)
 
 
-def test_a_mode_that_could_not_be_had_is_told_beside_what_was_asked_for() -> None:
+def test_a_mode_that_was_not_possible_is_reported_beside_what_was_requested() -> None:
     document = document_of(("seq_read", {}))
     (case,) = document.cases
     changed = []
@@ -531,5 +531,5 @@ def test_what_naive_figures_leave_out_stands_in_their_part() -> None:
     assert said.count("After the clock: how long an fsync took") == 1
 
 
-def test_without_naive_cases_nothing_is_said_of_them() -> None:
+def test_without_naive_cases_nothing_is_reported_of_them() -> None:
     assert "After the clock" not in markdown(report_of(whole(), "result.json"))

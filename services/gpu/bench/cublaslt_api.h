@@ -41,7 +41,7 @@ enum cublaslt_compute {
 
 enum {
     CUBLAS_OP_T = 1,
-    CUBLASLT_MATMUL_DESC_TRANSA = 3, /* of an int32; B is not transposed where nothing is said */
+    CUBLASLT_MATMUL_DESC_TRANSA = 3,              /* of an int32; B is not transposed by default */
     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1, /* of a size_t */
 };
 

@@ -64,7 +64,7 @@ static const struct cause causes[] = {
      "a kernel reached beyond its memory: an error of this program or a defect of the card; check "
      "the kernel's log (dmesg, Xid 31)"},
     {CUDA_ERROR_ILLEGAL_INSTRUCTION, EXIT_FAILED,
-     "the device met an instruction that it does not know: an error of this program or a defect of "
+     "the device got an instruction that it does not know: an error of this program or a defect of "
      "the card; check the kernel's log (dmesg, Xid 13)"},
     {CUDA_ERROR_HARDWARE_STACK_ERROR, EXIT_FAILED,
      "the device's call stack is broken: check the kernel's log (dmesg, Xid 13)"},

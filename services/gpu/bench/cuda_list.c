@@ -15,7 +15,7 @@
  * compatibility", which names driver 525 for CUDA 12. */
 enum { CUDA_VERSION_LEAST = 12000 };
 
-/* ---- what is said about the search ---------------------------------------------------------- */
+/* ---- the report of the search --------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 2, 3))) add(char looked[GPU_LOOKED_MAX],
                                                       const char *format, ...)

@@ -102,7 +102,7 @@ struct gpu_event {
     bool at_start; /* the backend's */
 };
 
-/* ---- what is asked -------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 enum gpu_argument_kind { GPU_ARGUMENT_MEMORY, GPU_ARGUMENT_VALUE };
 
@@ -174,7 +174,7 @@ struct gpu_backend {
     int (*event)(struct gpu *gpu, struct gpu_event **event);
     void (*release_event)(struct gpu_event *event);
 
-    /* These queue their work, and begin it without being asked again (clFlush). */
+    /* These queue their work and begin it without a further call (clFlush). */
     int (*launch)(struct gpu_queue *queue, const struct gpu_launch *launch, struct gpu_event *begin,
                   struct gpu_event *end);
     int (*copy)(struct gpu_queue *queue, const struct gpu_copy *copy, struct gpu_event *begin,

@@ -5,7 +5,7 @@
 enum element_type {
     ELEMENT_FP16,
     ELEMENT_BF16,
-    ELEMENT_TF32, /* in four bytes, of which the lowest 13 bits are zero */
+    ELEMENT_TF32, /* in four bytes; the lowest 13 bits are zero */
     ELEMENT_FP8,  /* e4m3 */
     ELEMENT_INT8,
     ELEMENT_FP32,

@@ -13,13 +13,13 @@
 
 enum {
     ALGORITHMS_MAX = 8,  /* of the library's proposals are tried */
-    TRIED_PRODUCTS = 3,  /* of which each is timed */
+    TRIED_PRODUCTS = 3,  /* each of them is timed */
     PRODUCTS_MAX = 4096, /* of a piece of work */
     SAMPLED = 16,        /* rows and columns of D that are checked */
     /* Operands repeat themselves after so many elements: a prime, so that no two rows are alike. */
     PATTERN = 1048573,
     B_SHIFT = 524287,     /* where B begins in it */
-    NOTHING = 0x7fedcba9, /* what D holds before: a NaN in every type but FP16 and BF16, of which
+    NOTHING = 0x7fedcba9, /* what D holds before: a NaN in every type but FP16 and BF16; in these
                              every other element is one */
 };
 
@@ -31,7 +31,7 @@ struct gemm_type {
     int operand_code, result_code, compute;
     int cc; /* least compute capability that has it: 10 x major + minor */
     /* Bits that a result has, and that sums keep at the least, of the sum of all magnitudes: tensor
-     * cores cut off what lies below the bits of their accumulators, of which FP8 has few. */
+     * cores cut off what lies below the bits of their accumulators, and FP8 has few. */
     int result_bits, sum_bits;
 };
 

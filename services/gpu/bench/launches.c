@@ -12,7 +12,7 @@
 
 enum {
     BATCH = 256,        /* launches one behind another; drivers queue a thousand */
-    CALLS_KEPT = 65536, /* of which the time is kept */
+    CALLS_KEPT = 65536, /* their times are kept */
     SEED = 0x2545f491,
 };
 
@@ -113,7 +113,7 @@ int launches_prepare(struct thread *thread)
 
 int launches_verify(struct thread *thread, uint64_t units)
 {
-    (void)units; /* a loop is asked for none */
+    (void)units; /* a loop has none */
     return check_queue(gpu_job_of(thread));
 }
 

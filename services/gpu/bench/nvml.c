@@ -177,8 +177,8 @@ static double clock_hertz(struct nvml *nvml, int clock)
     return READ(nvml, nvmlDeviceGetClockInfo, clock, &megahertz) ? megahertz * 1e6 : NAN;
 }
 
-/* Power now. What nvmlDeviceGetPowerUsage tells is the mean of the last second on Ampere and later,
- * but for GA100 (NVML API reference): it is asked where there is no such field. */
+/* Power now. nvmlDeviceGetPowerUsage reports the mean of the last second on Ampere and later, but
+ * for GA100 (NVML API reference), so it is only called where there is no such field. */
 static double power_watts(struct nvml *nvml)
 {
     struct nvml_field field = {.id = NVML_FIELD_POWER_INSTANT};

@@ -103,7 +103,7 @@ enum {
 };
 static const cl_bitfield CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
 
-/* What is told of an error while something of this context is under way; may be NULL. */
+/* Gets errors of this context's work while it runs; may be NULL. */
 typedef void opencl_notify(const char *text, const void *bytes, size_t count, void *own);
 
 /* FUNCTION(returns, name, arguments): all that is called. */

@@ -19,7 +19,7 @@ cl_device_id opencl_device(int ordinal)
     return found[ordinal];
 }
 
-/* ---- what is said of the search --------------------------------------------------------------- */
+/* ---- the report of the search ----------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 2, 3))) say(char looked[GPU_LOOKED_MAX],
                                                       const char *format, ...)
@@ -31,7 +31,7 @@ static void __attribute__((format(printf, 2, 3))) say(char looked[GPU_LOOKED_MAX
     va_end(arguments);
 }
 
-/* ---- what is asked of a device ----------------------------------------------------------------- */
+/* ---- the queries to a device ------------------------------------------------------------------- */
 
 /* Zero where the device does not know it. */
 static bool ask(const struct opencl *cl, cl_device_id device, cl_uint info, void *value,

@@ -15,7 +15,7 @@
 /* ---- how much there is ------------------------------------------------------------------------- */
 
 /* Of memory that is the host's, where a driver promises what the host does not have. UINT64_MAX:
- * nobody knows. */
+ * unknown. */
 static uint64_t host_budget(const struct gpu *gpu, struct memory_budget *budget)
 {
     if (!run_memory_budget(gpu->run, budget))

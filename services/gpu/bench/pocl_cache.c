@@ -13,7 +13,7 @@
 
 static bool missing;
 
-/* Asked by doing it: root may write everywhere, but not in /proc. */
+/* Found out by trying: root may write everywhere, but not in /proc. */
 static bool takes_files(const char *directory)
 {
     char path[PATH_MAX];

@@ -10,7 +10,7 @@ enum tensor_operands {
     /* What is timed: normally distributed numbers with all their bits (of int8 all values alike),
      * since the power that a pipe takes, and with it the clock, depends on the bits that change. */
     TENSOR_RANDOM,
-    /* Small whole numbers, of which every sum is exact: what tells that the product is right. */
+    /* Small whole numbers, whose sums are all exact: they show that the product is right. */
     TENSOR_EXACT,
 };
 

@@ -289,7 +289,7 @@ int windows_verify(struct thread *thread, uint64_t units)
 {
     struct gpu_job *job = gpu_job_of(thread);
     const struct windows_figures *figures = &job->figures;
-    (void)units; /* a loop is asked for none */
+    (void)units; /* a loop has none */
     int failure = check_what_is_left(job);
     if (!failure)
         failure = clocks_end(job);

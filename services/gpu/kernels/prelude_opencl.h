@@ -25,7 +25,7 @@ typedef uint4 vector16;
 #define KERNEL __kernel void
 #define DEVICE static inline
 #define IN_GROUPS __attribute__((reqd_work_group_size(256, 1, 1)))
-/* Said to be one, or to be alike in all of them, a load may become one of AMD's scalar loads, which
+/* Declared as one, or as alike in all of them, a load may become one of AMD's scalar loads, which
    have a cache of their own. */
 #define ONE_WORK_ITEM
 #define LANE LOCAL_ID

@@ -36,34 +36,34 @@ from services.gpu.report.cases import (
 from services.gpu.report.evidence import card, cautions, devices, nothing_ran
 
 INTRODUCTION = Paragraph(
-    "Rates are work over the time that the device was at it by its own clock, the median over "
+    "A rate is work divided by the time that the device took by its own clock: the median over "
     "windows of at least 100 ms. A multiplication with an addition counts as two operations. The "
-    "limit of a rate is that of the highest clock; the table of what the card was doing has the "
-    "share of the limit at the clock that it really had. 1 GB/s is 10⁹ bytes a second."
+    "limit of a rate is that of the highest clock; the last table also has the share of the limit "
+    "at the clock during the trial. 1 GB/s is 10⁹ bytes a second."
 )
 VECTOR_RATES = Paragraph(
     "Chains of dependent operations in registers, enough of them to keep every multiprocessor "
-    "busy; what each of them must come to is known and checked."
+    "busy. The program knows each result and checks it."
 )
 TENSOR_RATES = Paragraph(
-    "The rate of the tensor cores' pipes on operands that are at hand already, random ones: the "
-    "most that any program can get, and no matrix product."
+    "The rate of the tensor cores' pipes on random operands that need no load: the most that any "
+    "program can reach. It is not the rate of a matrix product."
 )
 GEMM_RATES = Paragraph(
-    "A whole product of two matrices by the vendor's library: what programs get. It is no measure "
-    "of the pipes alone, and stands apart from them."
+    "A whole product of two matrices by the vendor's library: the rate that programs get. It does "
+    "not measure the pipes alone, so it has a part of its own."
 )
 BANDWIDTH = Paragraph(
-    "Arrays that no cache holds, every element once; copy counts two bytes for each byte of the "
-    "array, triad three. What was written is checked."
+    "Arrays that fit into no cache; each element is accessed once. copy counts two bytes for each "
+    "byte of the array, triad three. The program checks what it wrote."
 )
 ACCESSES = Paragraph(
-    "The time of one access that must wait for the one before it, over the size of what is "
-    "accessed, in an order that nothing can foresee: a step of the curve is a cache that ends."
+    "The time of one access that must wait for the one before it, over the size of the working "
+    "set, in an unpredictable order. Each step of the curve is the size of a cache."
 )
 COPIES = Paragraph(
-    "Pinned memory is copied by the device itself; pageable memory the driver copies first, and "
-    "its transfers are timed by the host. Both ways at once count together."
+    "The device itself copies pinned memory. The driver first copies pageable memory, so the host "
+    "times those transfers. For both directions at once, the bytes of both count."
 )
 AXES = (
     WORKLOAD,

@@ -11,32 +11,34 @@ from services.gpu.limits import MIG
 from services.gpu.report.cases import facts_of
 
 CARD = Paragraph(
-    "The clock is that of the multiprocessors while the kernels ran, by the device's own counters "
-    "of cycles and nanoseconds where it has them. A card that reaches its power limit or its "
-    "temperature lowers it: its rate then is below the limit at the highest clock, and what it "
-    "did in a cycle still says whether the kernel used all of it."
+    "The clock is that of the multiprocessors while the kernels ran, from the device's own "
+    "counters of cycles and nanoseconds if it has them. A card that reaches its power limit or "
+    "its temperature limit lowers its clock. Its rate is then below the limit at the highest "
+    "clock, but operations per cycle still show whether the kernel used the whole card."
 )
 # Warnings, and what they mean for a figure; the gravest first.
 MEANINGS = {
-    "xid": "the driver reported an error of the card (Xid) during the trial: trust none of it",
-    "ecc": "the card's memory had errors that could not be corrected: trust none of it",
+    "xid": "the driver reported an error of the card (Xid) during the trial: do not trust the "
+    "figures",
+    "ecc": "the card's memory had errors that could not be corrected: do not trust the figures",
     "not_a_gpu": "the device is not a GPU, such as a CPU behind OpenCL: the figure shows that the "
     "workload works and says nothing about a GPU",
     "clock_throttled": "power, temperature or the supply held the clock down for a part of the "
     "time",
-    "in_cache": "the arrays fit into the card's L2 cache in part, and so far the figure is the "
-    "cache's",
-    "short_passes": "passes were short beside what a launch costs, which is in the figure",
-    "far_numa_node": "the host's memory was on another node than the card: what joins the two is "
-    "in the figure",
-    "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
-    "were checked",
-    "not_run_on_hardware": "no figure of this workload was confirmed on such a card yet: hold it "
-    "against another tool's figure",
+    "in_cache": "a part of the arrays fits into the card's L2 cache, so the figure is partly that "
+    "of the cache",
+    "short_passes": "passes were short compared with the cost of a launch, which the figure "
+    "includes",
+    "far_numa_node": "the host's memory was on another NUMA node than the card, so the figure "
+    "includes the link between the nodes",
+    "ptx": "the driver compiled the kernels for this device, so hostbench has not checked its "
+    "instructions",
+    "not_run_on_hardware": "no figure of this workload has been confirmed on such a card yet: "
+    "compare it with another tool's figure",
 }
 PART_OF_A_CARD = (
-    "a part of a card (MIG): sensors are of the whole card, so power, energy, temperature and "
-    "throttling are those of all its parts"
+    "a part of a card (MIG): the sensors measure the whole card, so power, energy, temperature "
+    "and throttling include its other parts"
 )
 _CYCLES = "operations_per_cycle"
 _COLUMNS = {

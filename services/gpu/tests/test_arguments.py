@@ -49,7 +49,7 @@ def test_without_a_gpu_every_workload_says_what_was_looked_for() -> None:
     assert len(line) < 1000
 
 
-def test_without_a_driver_each_backend_is_told() -> None:
+def test_without_a_driver_each_backend_is_reported() -> None:
     """Libraries that are found nowhere: the loader looks at a path that does not exist first, and
     what the system has may be there; so this only asks for what both answers have in common."""
     for backend, library in (("cuda", "libcuda.so.1"), ("opencl", "libOpenCL.so.1")):

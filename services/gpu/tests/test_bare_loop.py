@@ -41,7 +41,9 @@ def loop(program: Path, tmp_path: Path) -> Loop:
     [("h2d", "cuMemcpyHtoDAsync"), ("d2h", "cuMemcpyDtoHAsync"), ("d2d", "cuMemcpyDtoDAsync")],
 )
 @pytest.mark.sampled(2)
-def test_it_copies_the_way_it_is_told(loop: Loop, tmp_path: Path, way: str, call: str) -> None:
+def test_it_copies_the_way_that_is_requested(
+    loop: Loop, tmp_path: Path, way: str, call: str
+) -> None:
     ran = loop(way, str(MIB), "0.05")
     assert ran.returncode == 0, ran.stderr
     assert float(ran.stdout) > 0

@@ -158,7 +158,7 @@ def test_what_no_card_like_this_one_has_confirmed_is_marked() -> None:
         assert warned.startswith(marked) and bool(warned) == bool(marked), (capability, workload)
 
 
-def test_what_a_trial_is_told_of_the_card() -> None:
+def test_what_a_trial_reports_of_the_card() -> None:
     """In so long a time that it is as good as nothing how late the sensors are read."""
     arguments = ("--dtype=fp32", "--backend=cuda", "--duration-s=2", "--warmup-s=0")
     trial = measure("fma", *arguments, env=environment(cards=3))

@@ -117,7 +117,7 @@ def test_any_number_of_groups(workload: str, size: int) -> None:
     assert trial.metrics["work_bytes"] % (ARRAYS[workload] * size) == 0
 
 
-def test_small_arrays_are_said_to_be_cached() -> None:
+def test_small_arrays_are_reported_as_cached() -> None:
     trial = on_stub("copy", f"--size-bytes={TILE}")
     assert f"{2 * TILE} bytes together" in trial.warnings["in_cache"]
     assert "in_cache" not in on_stub("copy", SIZE).warnings  # its L2 cache is 1 MiB
@@ -324,7 +324,7 @@ def test_half_of_the_arrays_is_none() -> None:
     assert '"start"' not in result.stdout
 
 
-def test_more_nodes_than_can_be_told_apart() -> None:
+def test_more_nodes_than_can_be_distinguished() -> None:
     arguments = ("pointer_chase", *ON_STUB, f"--size-bytes={(1 << 35) + 128}")
     line = refused(call(*arguments, env=environment(memory=1 << 45)), USAGE, "nodes")
     assert f"--size-bytes={1 << 35}" in line

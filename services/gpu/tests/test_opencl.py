@@ -105,7 +105,7 @@ def test_a_card_that_cuda_knows_too_is_marked_by_its_capability(shim: Shim) -> N
 
 
 @pytest.mark.parametrize(("unified", "share"), [(0, 0.5), (1, 0.9)])
-def test_auto_takes_less_where_what_is_free_is_not_told(
+def test_auto_takes_less_where_what_is_free_is_not_reported(
     shim: Shim, unified: int, share: float
 ) -> None:
     """Of memory that is the host's it is known; something stands beside the two arrays."""

@@ -158,7 +158,7 @@ def test_output_cut_at_any_line_is_a_figure_or_a_reason(
         (8, "bandwidth (GB/s)", "latency (ns)", "no matrix"),
     ],
 )  # fmt: skip
-def test_output_that_is_not_of_the_run_we_asked_for(
+def test_output_that_is_not_of_the_run_we_requested(
     run: int, old: str, new: str, part: str
 ) -> None:
     tool, workload, params, name, _ = RUNS[run]

@@ -63,9 +63,9 @@ def test_a_pipe_and_a_product_are_never_in_one_chart() -> None:
     for part in (block for block in blocks_of(whole()) if isinstance(block, Part)):
         text = " ".join(said(block) for block in part.blocks if isinstance(block, Paragraph))
         if part.title == "Tensor cores":
-            assert "no matrix product" in text
+            assert "not the rate of a matrix product" in text
         if part.title == "Matrix products":
-            assert "no measure of the pipes" in text
+            assert "does not measure the pipes alone" in text
 
 
 def test_the_copy_of_the_driver_is_never_shown_as_ours() -> None:
@@ -117,7 +117,7 @@ def warned(document: ResultDocument) -> str:
     return " ".join(str(item) for block in lists for item in block.items)
 
 
-def test_warnings_are_told_with_what_they_mean() -> None:
+def test_warnings_are_reported_with_what_they_mean() -> None:
     assert "held the clock down" in warned(whole())
 
 

@@ -235,7 +235,7 @@ def test_the_host_knows_what_a_kernel_leaves(library: ctypes.CDLL, name: str, wh
     assert wrong is None, wrong.what
 
 
-def test_sums_too_large_to_be_exact_are_told(library: ctypes.CDLL) -> None:
+def test_sums_too_large_to_be_exact_are_reported(library: ctypes.CDLL) -> None:
     launched = prepared(library, "tensor_mma_m16n8k16_fp16", EXACT)
     launched.operands.view(np.float16)[:] = 60000
     library.tensor_expected_release(ctypes.byref(launched.expected))

@@ -48,7 +48,7 @@ def test_it_has_the_source_for_opencl(program: Path) -> None:
         ("tensor", "no tensor kernel for"),
     ],
 )
-def test_a_card_of_nvidias_is_told_why_it_is_skipped(
+def test_a_card_of_nvidias_is_skipped_with_the_reason(
     program: Path, workload: str, said: str
 ) -> None:
     result = call(workload, program=program, env=cuda_stub.environment())

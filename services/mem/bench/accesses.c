@@ -85,7 +85,7 @@ INLINE void on_block(enum access_operation operation, size_t bytes, unsigned cha
         on_pairs(operation, at, bytes, value, sums);
 }
 
-/* Stores leave a core in their order, each waiting for its cache line: only lines that were asked for
+/* Stores leave a core in their order, each waiting for its cache line: only lines that were requested
  * some stores before come several at once. (On Golden Cove that halves the time of a write. Loads
  * need no such help, and an update begins with one.) */
 INLINE bool asks_ahead(enum access_operation operation)

@@ -1,4 +1,4 @@
-/* Loops of small accesses, none of which depends on another: a core has as many of them under way
+/* Loops of small accesses that do not depend on each other: a core has as many of them under way
  * as it can. */
 #ifndef MEM_BENCH_ACCESSES_H
 #define MEM_BENCH_ACCESSES_H

@@ -208,8 +208,8 @@ INLINE uint64_t do_pages(enum operation operation, lines_function *lines, lines_
     }
 
 /* The first line of a page waits for the address translation and starts the core's prefetchers anew.
- * So one line of each array's page some way ahead is asked for early: while the line is on its way,
- * the page behind it becomes known. The arrays take turns within a page: asked for at once, their
+ * So one line of each array's page some way ahead is requested early: while the line is on its way,
+ * the page behind it becomes known. The arrays take turns within a page: requested at once, their
  * lines wait for each other. A part: array, length, label. */
 #define PARTS_READ(PART, ...) PART("b", "4096", "2", __VA_ARGS__)
 #define PARTS_WRITE(PART, ...) PART("a", "4096", "2", __VA_ARGS__)

@@ -176,7 +176,7 @@ static inline void relax(void)
 #endif
 }
 
-/* A burst, and a pause that makes the burst the asked share of both. */
+/* A burst, and a pause that makes the burst the requested share of both. */
 static void burst(const struct loaded *loaded, struct walk *walk)
 {
     double start_s = now_s();

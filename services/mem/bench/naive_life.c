@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The harness is asked this often whether to go on: reading its clock is no part of the figure. */
+/* How often a thread checks whether to go on: reading its clock is no part of the figure. */
 static const double PIECE_S = 1e-3;
 
 /* Of one thread. */

@@ -200,8 +200,8 @@ static uint64_t marked_blocks(const struct naive_cursor *cursor, const unsigned 
     return marked;
 }
 
-/* Nobody knows in which order threads got their numbers from rand(). Of n calls over b blocks some
- * b·(1 − e^(−n/b)) are met, at least 0.63 of the smaller of the two; half of that must be there where
+/* The order in which threads got their numbers from rand() is unknown. n calls over b blocks reach
+ * some b·(1 − e^(−n/b)) of them, at least 0.63 of the smaller of the two; half of that must be there where
  * they are enough to tell, and no more than there were calls. */
 static bool places_are_right(const struct naive_cursor *cursor)
 {

@@ -34,7 +34,7 @@ struct naive_cursor {
 struct naive_walk {
     _Alignas(128) struct naive_cursor *cursor; /* its own, or the one that all share */
     unsigned char *temporary;                  /* of one block; NULL: memset() needs none */
-    int64_t clocked_us;                        /* sum of what the clock told of each block */
+    int64_t clocked_us;                        /* sum of the clock's times of all blocks */
 };
 
 typedef void naive_blocks(struct naive_walk *walk, uint64_t blocks);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A permutation of 0 … count - 1, made up as it is asked for: a bijection of all numbers of as many
+/* A permutation of 0 … count - 1, made up as it is needed: a bijection of all numbers of as many
  * bits (odd multiplications and shifted exclusive ors), without those that are too large. */
 struct permutation {
     uint64_t count; /* at most 2^32 */
@@ -16,7 +16,7 @@ struct permutation {
 };
 
 void permutation_begin(struct permutation *permutation, uint64_t count, uint32_t seed);
-/* The next `n` of it, of which there must be so many. */
+/* The next `n` of it; so many must be left. */
 void permutation_fill(struct permutation *permutation, uint32_t *to, size_t n);
 
 /* At one line of each stride, the blocks of a stride of whole pages would share a few sets of a

@@ -1,5 +1,5 @@
-/* random_access: the amortised time of small accesses at random places, none of which waits for
- * another. */
+/* random_access: the amortised time of small accesses at random places that do not wait
+ * for each other. */
 #include "accesses.h"
 #include "kernels.h"
 #include "mem_workloads.h"

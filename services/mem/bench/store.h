@@ -17,7 +17,7 @@ struct candidates {
     bool dropped[CANDIDATES_MAX]; /* too slow to be tried again */
 };
 
-/* What a kernel is asked to be; NULL: any. */
+/* The wanted properties of a kernel; NULL: any. */
 struct wish {
     enum operation operation;
     const char *isa, *store, *streams, *prefetch;

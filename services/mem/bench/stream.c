@@ -89,7 +89,7 @@ const char *stream_unconfirmed(const struct run *run)
 
 /* ---- what the parameters mean together ------------------------------------------------------ */
 
-/* The C library's routines choose their way by the size of a call. Whoever has arrays to copy calls
+/* The C library's routines choose their way by the size of a call. A program that copies arrays calls
  * them with all of one; parts that are a little larger than where that way ends are as good, and no
  * slice gets much longer. */
 static size_t libc_bytes(const struct ground *ground)

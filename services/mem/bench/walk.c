@@ -210,7 +210,7 @@ static void note_time(struct walk *walk)
     walk->untimed = (TIMED_EVERY_BYTES / walk->ground->block_bytes) & ~(uint64_t)1;
 }
 
-/* Blocks in a row that nobody times. */
+/* Blocks in a row, not timed one by one. */
 static void work_blocks(struct walk *walk, uint64_t blocks)
 {
     uint64_t sum = 0;

@@ -121,7 +121,7 @@ static bool take_result(struct walk *walk, size_t first, size_t bytes, uint64_t 
     return right;
 }
 
-/* A block of which `done` bytes belong to the present round. */
+/* A block; `done` bytes of it belong to the present round. */
 static bool take_block(struct walk *walk, uint64_t block, size_t done)
 {
     size_t place = place_of(walk, block), bytes = walk->ground->block_bytes;

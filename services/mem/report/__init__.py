@@ -19,11 +19,12 @@ from services.mem.report.summary import (
 from services.mem.report.values import name_of
 
 INTRODUCTION = Paragraph(
-    "Bandwidth is based on a variant of the STREAM benchmark. It counts bytes as STREAM does: for "
-    "each element of 8 bytes, read and write count 8, copy and scale 16, add and triad 24; what a "
-    "cache reads because it is going to be written is not counted. 1 GB/s is 10⁹ bytes a second; "
-    "1 MiB of a working set is 2²⁰ bytes. A working set is all arrays of all threads together. "
-    "The page mode is a part of every figure: a peer is only compared at its own."
+    "Bandwidths are based on a variant of the STREAM benchmark. They count bytes as STREAM does: "
+    "for each element of 8 bytes, read and write count 8, copy and scale 16, add and triad 24. "
+    "What a cache reads only because the line will be written does not count. 1 GB/s is 10⁹ bytes "
+    "a second; 1 MiB of a working set is 2²⁰ bytes. A working set is all arrays of all threads "
+    "together. The page mode is a part of every figure: hostbench compares a peer only with cases "
+    "of the same page mode."
 )
 
 

@@ -14,10 +14,10 @@ from services.mem.report.values import median_of, requested, shown, working_set
 EMPTY_LOOP_MOST = 0.2
 
 SMALL = Paragraph(
-    "Independent accesses to random places: the time of one, amortised over a batch of many in "
-    "flight, and so far below the latency. Raw is what was timed, empty the same loop without the "
-    "access, net the difference. Where the empty loop is more than a fifth of raw, the figure "
-    "tells of the loop as well as of the memory."
+    "Independent accesses to random places: the time of one, averaged over many in flight, and "
+    "therefore far below the latency. Raw is the measured time, empty that of the same loop "
+    "without the access, net the difference. If the empty loop takes more than a fifth of raw, "
+    "the loop is a large part of the figure."
 )
 
 ACCESS_BARS = Layout(

@@ -50,9 +50,9 @@ STORE_BARS = Layout(
 )
 LADDER_CURVES = Layout(axes=(KERNEL, THREADS, PAGES), first=(KERNEL,))
 LADDER = Paragraph(
-    "Bandwidth over the size of the arrays, all together: each step down is a level of the "
-    "hierarchy that they no longer fit into. Within the caches it is a matter of instructions: "
-    "bytes per cycle say how many loads and stores of which width a core starts in a cycle."
+    "Bandwidth over the size of all arrays together: at each step down they no longer fit into a "
+    "level of the hierarchy. Inside the caches, instructions are the limit: bytes per cycle show "
+    "how many loads and stores a core starts in a cycle, and how wide they are."
 )
 PORTS = Paragraph(
     "Bytes per cycle have no limit here: what the load and store ports of a core can move is not "

@@ -19,8 +19,8 @@ from services.mem.report.values import (
 )
 
 BLOCKS = Paragraph(
-    "The same bytes in blocks, one after another or in random order. Blocks of 8 KiB and more are "
-    "timed one by one too; the clock would be most of a smaller one's time."
+    "The same bytes in blocks, one after another or in random order. Blocks of 8 KiB or more also "
+    "have times of their own; for smaller ones, reading the clock would take most of that time."
 )
 
 BLOCK_CURVES = Layout(axes=(KERNEL, PATTERN, THREADS), first=(KERNEL, PATTERN))

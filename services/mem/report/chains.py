@@ -29,11 +29,11 @@ IMPOSSIBLE = Paragraph(
 X = CurveAxis("chains", "1", ticks=(1, 4, 8, 12, 16, 20, 24, 28, 32))
 Y = CurveAxis("accesses in flight", "1")
 MEANING = Paragraph(
-    "With several pointers followed side by side, accesses of different chains do not wait for one "
-    "another. Accesses in flight are the time of an access with one chain over the time of one "
-    "with several (Little's law: latency times rate). They grow with the chains until the core has "
-    "no further buffer for a line that is on its way: then bandwidth is what those buffers and the "
-    "latency allow."
+    "The program follows several pointers at the same time, and accesses of different chains do "
+    "not wait for one another. Accesses in flight are the time of an access with one chain over "
+    "the time of an access with several (Little's law: latency times rate). They grow with the "
+    "number of chains until the core has no free buffer for another line in flight. From there "
+    "on, those buffers and the latency limit the bandwidth."
 )
 
 

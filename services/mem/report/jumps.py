@@ -22,8 +22,8 @@ from services.mem.report.values import (
 CODE = Paragraph(
     "The time of one jump to code on another cache line, over the size of the code. While the "
     "branch predictor knows all jumps, a core fetches ahead of them, so the steps are lower than "
-    "those of data that wait for each other. The first step is either the L1 cache of instructions "
-    "or the number of jumps that the predictor remembers, whichever ends first."
+    "those of dependent data accesses. The first step is the size of the L1 instruction cache or "
+    "the number of jumps that the predictor remembers, whichever is smaller."
 )
 CODE_CURVES = Layout(axes=(PATTERN, PAGES, THREADS), first=(PATTERN,))
 

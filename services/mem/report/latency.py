@@ -21,19 +21,19 @@ from services.mem.report.values import (
 )
 
 LATENCY = Paragraph(
-    "The time of one access that must wait for the one before it, over the size of what is "
-    "accessed: one pointer leads to the next, in an order that no prefetcher can foresee. Each "
-    "step of a curve is a level of the hierarchy that the working set no longer fits into, caches "
-    "first, then what the TLB covers."
+    "The time of one access that must wait for the one before it, over the size of the working "
+    "set: one pointer leads to the next, in an order that no prefetcher can predict. At each step "
+    "of a curve the working set no longer fits into a level of the hierarchy: first the caches, "
+    "then the memory that the TLB covers."
 )
 STRIDES = Paragraph(
-    "The same with one access in each stride of several lines, so that a set of addresses as wide "
-    "needs far fewer lines of the caches. With a page for each access, the curve in pages of 4 KiB "
-    "rises where the TLB no longer holds all translations; in huge pages it does so much later."
+    "The same with one access in each stride of several lines, so that the same range of "
+    "addresses needs far fewer cache lines. With a page for each access, the curve of 4 KiB pages "
+    "rises where the TLB no longer holds all translations; with huge pages it rises much later."
 )
 LOADED = Paragraph(
     "The time of one such access of the first thread while the other threads load the memory, "
-    "over the bandwidth that these get. The curve bends where requests begin to queue."
+    "over the bandwidth of these threads. The curve bends where requests begin to queue."
 )
 
 ACCESS_TIME = CurveAxis("time of an access", "s", logarithmic=True)

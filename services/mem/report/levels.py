@@ -25,9 +25,9 @@ HUGE_RATIO = 0.9
 BEST = "access_time_s_best"
 MEANING = Paragraph(
     "Levels of the hierarchy as the curve shows them. A level ends between the last working set "
-    "that is as fast as those before it and the next one. Times are those of the best slice: other "
-    "programs and guests can only lengthen them. A cache is the kernel's if its size is between "
-    "these two, or within 10 % of them."
+    "that is as fast as the smaller ones and the next one. Times are those of the best slice, "
+    "since other programs and guests can only lengthen them. The table names the kernel's cache "
+    "if its size is between these two working sets, or within 10 % of them."
 )
 
 

@@ -20,11 +20,10 @@ from hostbench.report.figures import NOTHING, figures_table, label
 from hostbench.report.matrices import scale_of_rates, scale_of_times
 
 MEANING = Paragraph(
-    "Each row is a NUMA node whose CPUs access, each column a node whose memory they access: on "
-    "the diagonal both are of one node. A node whose row is empty has memory but no thread "
-    "of the trial, such as a CXL expander; one whose column is empty has no memory that was free "
-    "and allowed. Every page was looked up before and after, and lies on "
-    "its node."
+    "Each row is the NUMA node of the CPUs that access, each column the node of the memory; on "
+    "the diagonal they are the same. A node with an empty row has memory but no thread of the "
+    "trial, such as a CXL expander; one with an empty column has no memory that was free and "
+    "allowed. hostbench looked up every page before and after the accesses: each was on its node."
 )
 # By CPU node and memory node.
 Matrix = Mapping[tuple[int, int], float]

@@ -42,7 +42,7 @@ def best(metric: str, found: Trial) -> float:
 @pytest.mark.parametrize("pages", ["4k", "huge"])
 @pytest.mark.parametrize("workload", [*STREAM, *TIMES, *LIBRARY])
 @pytest.mark.sampled(5)
-def test_the_size_that_was_asked_for_is_there(workload: str, pages: str) -> None:
+def test_the_size_that_was_requested_is_there(workload: str, pages: str) -> None:
     """All of it and little more, when the timed region begins."""
     size = 96 * MIB
     arguments = [f"--size-bytes={size}", f"--pages={pages}", "--threads=2"]
@@ -305,7 +305,7 @@ def test_best_is_the_fastest_of_what_was_tried(workload: str) -> None:
 
 
 @pytest.mark.parametrize("store", ["plain", "nt"])
-def test_a_store_that_was_asked_for_is_not_replaced(store: str) -> None:
+def test_a_store_that_was_requested_is_not_replaced(store: str) -> None:
     found = measured("triad", f"--store={store}", *BRIEF)
     assert found.params["store"] == store
     other = {"plain": "nt", "nt": "plain"}[store]

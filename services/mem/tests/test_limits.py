@@ -116,12 +116,12 @@ def test_the_limit_binds_what_does_not_fit_the_cache() -> None:
 
 
 @pytest.mark.parametrize("size", [None, "auto", 0])
-def test_a_size_that_is_not_told(size: object) -> None:
+def test_a_size_that_is_not_reported(size: object) -> None:
     found = limit(size=size)
     assert found.value is None and "size_bytes" in found.reason
 
 
-def test_caches_that_are_not_told() -> None:
+def test_caches_that_are_not_reported() -> None:
     found = limit(caches=())
     assert found.value is None and "last-level cache is not known" in found.reason
 

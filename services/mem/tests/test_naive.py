@@ -115,7 +115,7 @@ def calls_shim(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", NAIVE)
 @pytest.mark.sampled(5)
-def test_each_block_is_the_calls_that_it_is_said_to_be(
+def test_each_block_is_the_calls_that_its_name_says(
     name: str, way: tuple[str, str, str], calls_shim: str
 ) -> None:
     """Counted from outside."""

@@ -46,7 +46,7 @@ def pages_by_node(pid: int) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("node", nodes())
-def test_the_arrays_lie_on_the_node_that_was_asked_for(node: int) -> None:
+def test_the_arrays_lie_on_the_node_that_was_requested(node: int) -> None:
     arguments = [SIZE, f"--memory-node={node}", "--threads=1", "--pages=4k"]
     with running("triad", *arguments) as (process, start):
         found = pages_by_node(process.pid)
@@ -77,7 +77,7 @@ def test_a_node_that_does_not_exist(workload: str) -> None:
     refused(result, USAGE, f"--memory-node {nodes()[-1] + 1}", f"{nodes()[0]}", "local")
 
 
-def test_a_filter_refuses_what_it_is_told_to() -> None:
+def test_a_filter_refuses_what_it_lists() -> None:
     """The test's own tool: EPERM for one call, and nothing else changes."""
     script = (
         "import ctypes, os; libc = ctypes.CDLL(None, use_errno=True);"

@@ -77,7 +77,7 @@ def test_the_kernel_says_so_too(pages: str, share: float) -> None:
 
 @pytest.mark.usefixtures("huge_pages")
 @pytest.mark.parametrize("workload", ["triad", "pointer_chase", "random_access", "memset_write"])
-def test_huge_pages_that_are_not_got_are_said_to_be_missing(workload: str) -> None:
+def test_huge_pages_that_are_not_got_are_reported_as_missing(workload: str) -> None:
     trial = measure(workload, SIZE, *MOMENT, preexec_fn=without_huge_pages)
     assert trial.metrics["huge_page_ratio"] == 0
     message = trial.warnings["huge_pages_missing"]

@@ -124,7 +124,7 @@ def test_what_takes_long_is_not_light() -> None:
     ],
 )
 @pytest.mark.parametrize("release", ["bookworm", "trixie"])
-def test_likwid_has_every_kernel_it_is_asked_for(
+def test_likwid_has_every_kernel_that_is_requested(
     release: str, workload: str, isa: str, store: str | None, kernel: str
 ) -> None:
     params = {name: value for name, value in {"isa": isa, "store": store}.items() if value}
@@ -220,7 +220,7 @@ def test_the_figures_are_those_that_stand_there() -> None:
         (6, "CommWorldProcs=2", "CommWorldProcs=1", "ranks 1"),
     ],
 )
-def test_output_that_is_not_of_the_run_we_asked_for(
+def test_output_that_is_not_of_the_run_we_requested(
     run: int, old: str, new: str, part: str
 ) -> None:
     tool, workload, params, name = RUNS[run]

@@ -101,7 +101,7 @@ def test_limits_and_peers_stand_beside_the_bars() -> None:
     assert found["2 threads, huge pages", "scale"].note == "invalid"
 
 
-def test_stores_that_were_asked_for_are_told_apart() -> None:
+def test_stores_that_were_requested_are_distinguished() -> None:
     chart = charts(whole())["Bandwidth by store"]
     stores = ["plain", "nt", "libc"]
     assert bars(chart.drawing) == [
@@ -110,7 +110,7 @@ def test_stores_that_were_asked_for_are_told_apart() -> None:
     ]
 
 
-def test_what_best_was_chosen_from_is_told() -> None:
+def test_what_best_was_chosen_from_is_reported() -> None:
     document = document_of(("copy", {"threads": 1}), ("triad", {"threads": 1, "pages": "4k"}))
     table = tables(document)["Stores, pages and working sets"]
     copy, triad = (group.rows[0] for group in table.groups)
@@ -162,7 +162,7 @@ def test_a_curve_for_each_page_mode_with_the_caches() -> None:
     ]
 
 
-def test_times_are_told_in_nanoseconds() -> None:
+def test_times_are_reported_in_nanoseconds() -> None:
     table = charts(whole())["Latency over the working set"].numbers
     assert table is not None
     first, *_, last = table.groups[0].rows
@@ -421,7 +421,7 @@ def test_few_trials_without_limits_and_peers(trials: int) -> None:
     assert "no limit" in html(found) and "## Memory" in markdown(found)
 
 
-def test_why_a_limit_is_missing_is_said_once() -> None:
+def test_why_a_limit_is_missing_is_reported_once() -> None:
     reason = "the tables of the firmware are a hypervisor's"
     missing = Limit(value=None, unit="byte/s", reason=reason)
     document = document_of(("read", {}), ("triad", {}), ("copy", {}))

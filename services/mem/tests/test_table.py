@@ -166,7 +166,7 @@ def test_metrics_of_a_jump(workloads: dict[str, Any]) -> None:
     assert (cycles["unit"], cycles["direction"]) == ("cycle", "lower")
 
 
-def test_what_an_empty_loop_is_told_of(workloads: dict[str, Any]) -> None:
+def test_what_an_empty_loop_is_reported_of(workloads: dict[str, Any]) -> None:
     empty = {"access_time_s_empty", "access_time_s_net", "empty_loop_ratio"}
     assert empty | {"accesses_per_second"} <= set(metrics(workloads["random_access"]))
     assert "load_bytes_per_second" in metrics(workloads["loaded_latency"])

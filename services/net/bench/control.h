@@ -26,8 +26,8 @@ static const double HEARTBEAT_EVERY_S = 0.1;
 static const double HEARTBEAT_LOST_S = 3;
 static const double HEARTBEAT_LATE_S = 1;
 
-/* When the other end was last heard, as far as its silence counts: time in which nobody looked, from
- * `looked_s` to `at_s`, tells nothing of it. A virtual machine that was paused stops both ends. */
+/* When the other end was last heard, as far as its silence counts: time in which no thread looked, from
+ * `looked_s` to `at_s`, does not count. A virtual machine that was paused stops both ends. */
 static inline double heartbeat_heard(double heard_s, double looked_s, double at_s)
 {
     double missed_s = at_s - looked_s;

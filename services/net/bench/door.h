@@ -18,7 +18,7 @@ struct caller {
     int fd;
     struct endpoint from;
     double until_s;  /* to prove the token, or to read why it was refused */
-    bool greeted;    /* it has said HELLO and got its challenge */
+    bool greeted;    /* it has sent HELLO and got its challenge */
     bool turned_off; /* it was refused; whatever it still says is not looked at */
     uint8_t near_nonce[NONCE_BYTES], far_nonce[NONCE_BYTES];
     struct inbox inbox;

@@ -107,7 +107,7 @@ int far_roles_open(struct far_roles *roles, const struct test *test, struct far_
 
 /* ---- a phase -------------------------------------------------------------------------------- */
 
-/* Nobody takes the event out, so it wakes all. */
+/* No thread takes the event out, so it wakes all. */
 static void await_start(struct far_roles *roles)
 {
     struct pollfd start = {.fd = roles->start_fd, .events = POLLIN};
@@ -197,7 +197,7 @@ int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t si
     return 0;
 }
 
-/* Nobody looks at the times before it: only senders do. */
+/* Before it no thread looks at the times: only senders do. */
 void far_roles_start(struct far_roles *roles)
 {
     begin_time(roles);

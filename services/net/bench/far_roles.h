@@ -51,7 +51,7 @@ int far_roles_open(struct far_roles *roles, const struct test *test, struct far_
 int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t size);
 /* The near end receives: the phase's time begins. */
 void far_roles_start(struct far_roles *roles);
-/* What the near end has sent, or asked. */
+/* What the near end has sent, or its round trips. */
 void far_roles_expect(struct far_roles *roles, unsigned index, uint64_t bytes, uint64_t datagrams);
 bool far_roles_all_ended(const struct far_roles *roles);
 /* The next role that has ended and was not given out yet in this phase; NULL: none. */

@@ -18,7 +18,7 @@ struct load_stream {
 struct load;
 
 /* Starts a thread a stream; all of them may use all of `cpus` (none: those of the caller).
- * `stopping` is asked as a driver's. 0 or a negative errno; *load is NULL then. */
+ * `stopping` is called as a driver's. 0 or a negative errno; *load is NULL then. */
 int load_begin(struct load **load, const struct load_stream *streams, unsigned count,
                const struct cpulist *cpus, bool (*stopping)(void *), void *context);
 /* Bytes that all of them have moved so far in this phase; both directions. */

@@ -274,7 +274,7 @@ static int compare_round_trips(struct near_thread *own)
 int near_verify(struct thread *thread, uint64_t units)
 {
     struct near_thread *own = thread->state;
-    (void)units; /* a loop is asked for none */
+    (void)units; /* a loop has none */
     int failure = end(thread);
     if (failure || run_stopping(thread->run))
         return failure;

@@ -181,7 +181,7 @@ static int check_cpus_here(struct run *run, const struct cpulist *cpus)
     struct cpulist affinity;
     int failure = EXIT_OK;
     if (!placement_affinity(&affinity))
-        return EXIT_OK; /* the harness has said so already */
+        return EXIT_OK; /* the harness has reported it already */
     cpulist_format(&affinity, allowed, sizeof allowed);
     for (size_t i = 0; i < cpus->count && !failure; i++)
         if (!cpulist_contains(&affinity, cpus->cpus[i])) {

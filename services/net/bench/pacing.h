@@ -15,8 +15,8 @@ struct pacing {
 void pacing_begin(struct pacing *pacing, double rate, double now_s);
 /* Blocks of `block_bytes` in a batch: at most a millisecond of the rate, 1 to `most`. */
 unsigned pacing_batch(const struct pacing *pacing, uint32_t block_bytes, unsigned most);
-/* Waits until more may go out. The time then, or a negative number: the driver said stopping or
- * over, which it is asked meanwhile. */
+/* Waits until more may go out. The time then, or a negative number: the driver's stopping or
+ * over, which it calls meanwhile, returned true. */
 double pacing_wait(const struct pacing *pacing, const struct driver *driver, uint64_t moved_bytes,
                    double now_s);
 /* Accounts for what has gone out. Somebody who was held up catches up with at most 10 ms: a burst

@@ -269,7 +269,7 @@ void session_start_phase(struct session *session)
     near_control_send(&session->control, &frame);
 }
 
-/* What the near end has sent and asked. */
+/* What the near end has sent, and its round trips. */
 static void send_totals(struct session *session)
 {
     struct frame frame;
@@ -306,7 +306,7 @@ int session_end_phase(struct session *session)
     return EXIT_OK;
 }
 
-/* ---- what is asked of it -------------------------------------------------------------------- */
+/* ---- calls of workloads -------------------------------------------------------------------- */
 
 struct stream *session_stream(struct session *session, unsigned index)
 {

@@ -61,7 +61,7 @@ int session_begin_phase(struct session *session, unsigned phase);
 /* Right before this end's roles begin: the far end's senders start. Called by one thread. */
 void session_start_phase(struct session *session);
 /* When all near senders and askers have ended, those of the load included: reports to the far end what
- * they have sent or asked (counts.bytes, counts.datagrams; of an rr the operations stand in
+ * they have sent or done (counts.bytes, counts.datagrams; of an rr the operations stand in
  * datagrams), has its senders stop, and waits until its receivers have drained. The near receivers
  * of the load may still be running; those of the test have ended by themselves. */
 int session_end_phase(struct session *session);

@@ -24,7 +24,7 @@ struct stall {
     uint64_t progress;
 };
 
-/* Asked whenever a call has moved nothing: whether that has lasted too long. `received` is what has
+/* For whenever a call has moved nothing: whether that has lasted too long. `received` is what has
  * come so far; what the other end has acknowledged counts too. */
 static inline bool stalled(struct stall *stall, int fd, uint64_t received, double now)
 {

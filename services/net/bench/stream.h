@@ -24,7 +24,7 @@ struct driver {
     void *context;
     /* A sender, an asker: begin no more. `now_s` is now_s(). */
     bool (*over)(void *context, uint64_t moved_bytes, double now_s);
-    bool (*stopping)(void *context); /* give up at once; asked every 100 ms or oftener */
+    bool (*stopping)(void *context); /* give up at once; called every 100 ms or oftener */
     void (*moved)(void *context, uint64_t bytes);     /* of this phase so far; called often */
     void (*done)(void *context, uint64_t latency_ns); /* askers: one round trip */
 };
@@ -49,7 +49,7 @@ struct stream_counts {
     uint32_t congestion_window_bytes, path_mtu_bytes, mss_bytes;
     double tcp_rtt_s;
     uint32_t send_buffer_bytes, receive_buffer_bytes; /* in force, as the kernel counts: twice what
-                                                         was asked for, with its own overhead */
+                                                         was requested, with its own overhead */
     uint64_t zerocopy_sent, zerocopy_copied; /* calls; those that the kernel copied anyway */
     uint32_t gso_segments;                   /* datagrams of the largest send; 0: no GSO */
     uint8_t gro;                             /* the kernel joins datagrams for this receiver */

@@ -7,7 +7,7 @@
 /* The kernel counts a buffer of joined datagrams that it drops as one: it held as many as each of the
  * `received` ones did on average, and no more were dropped than are missing of `expected`, which may
  * be STREAM_UNKNOWN. More than were expected can have come: blocks too short for a number cannot be
- * told from those of the phase before, nor from copies that the network made. */
+ * distinguished from those of the phase before, nor from copies that the network made. */
 static inline uint64_t udp_dropped(uint64_t buffers, uint64_t received, uint64_t datagrams,
                                    uint64_t expected)
 {

@@ -10,7 +10,7 @@
 
 /* Every message's reader; what it takes must come out of its writer as it was. */
 void fuzz_messages(const uint8_t *bytes, size_t count);
-/* A far end whose caller has said nothing yet. */
+/* A far end whose caller has sent nothing yet. */
 void fuzz_door(const uint8_t *bytes, size_t count);
 /* A far end whose caller has proved the token. */
 void fuzz_far_end(const uint8_t *bytes, size_t count);

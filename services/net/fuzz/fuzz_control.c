@@ -41,7 +41,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     exit(1);
 }
 
-/* A TCP connection to ourselves: its ends are asked for their addresses. */
+/* A TCP connection to ourselves: its ends have the addresses. */
 static void connect_ends(int ends[2])
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

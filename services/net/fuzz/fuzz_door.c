@@ -2,7 +2,7 @@
 
 #include "fuzz.h"
 
-/* Nobody guesses a MAC: a caller that is let in has broken in. */
+/* The fuzzer cannot guess a MAC: a caller that is let in has broken in. */
 void fuzz_door(const uint8_t *bytes, size_t count)
 {
     struct grant grant = {.token.count = TOKEN_LEAST};

@@ -1,5 +1,5 @@
-"""iperf3's JSON output, of which the middle may be missing: with many streams it is longer than the
-output kept for a peer. The parts that count are flat objects at either end."""
+"""iperf3's JSON output. Its middle may be missing: with many streams it is longer than the output
+kept for a peer. The parts that count are flat objects at either end."""
 
 import json
 import re

@@ -54,7 +54,7 @@ class Ping(Peer):
         return Survey(version=found, unsupported=unsupported)
 
     def command(self, beside: Beside) -> Command:
-        assert beside.far is not None, "asked of a peer whose survey found no far host"
+        assert beside.far is not None, "the survey found a far host"
         seconds = str(whole_seconds(beside.elapsed_s))
         options = ("-A", "-q", "-n", "-w", seconds, "-s", str(self._block_bytes))
         return Command(on_cpus(beside.cpus, TOOL, *options, beside.far.address))

@@ -26,10 +26,11 @@ from services.net.report.round_trips import connections, round_trips
 from services.net.report.throughput import loss, throughput
 
 INTRODUCTION = Paragraph(
-    "The near end is the program that ran the trial, the far end a second process: on this host "
-    "(loopback) or on another one (far host). 1 GB/s is 10⁹ bytes of payload a second, which is "
-    "8 Gbit/s; 1 KiB of a block is 2¹⁰ bytes. What waits for a network is no slice: a figure is "
-    "that of the whole timed region. Sending and receiving are as seen from the near end."
+    "The near end is the program that ran the trial. The far end is a second process, on this "
+    "host (loopback) or on another one (far host). 1 GB/s is 10⁹ bytes of payload a second, which "
+    "is 8 Gbit/s; 1 KiB of a block is 2¹⁰ bytes. Figures cover the whole timed region, since work "
+    "that waits for a network cannot be divided into slices. Sending and receiving are as seen "
+    "from the near end."
 )
 # If more datagrams than this were lost, a rate is not what the path carries.
 LOST_MOST = 0.02

@@ -54,33 +54,33 @@ from services.net.report.cases import (
 
 CPU = Paragraph(
     "CPU time, user and system, of the program at either end for 10⁹ bytes of payload, or for 10⁶ "
-    "round trips. What the "
-    "kernel does in interrupts, on whatever CPU, is counted for no process. On the loopback the "
-    "sender's CPU does most of the receiver's work too: there only the sum means anything."
+    "round trips. It does not include the kernel's work in interrupts, which the kernel counts "
+    "for no process. On the loopback the sender's CPU also does most of the receiver's work, so "
+    "there only the sum is meaningful."
 )
 IN_FORCE = Paragraph(
-    "As the kernels reported it after the sockets were set up, whatever was requested: the kernel "
-    "doubles a buffer that a program asks for and cuts it at a limit of the system. Congestion "
-    "window, round trip and retransmits are TCP's own, at the end of the timed region."
+    "The values that the kernels reported after the program had set up the sockets, which may "
+    "differ from those requested: the kernel doubles a buffer that a program requests, and cuts "
+    "it at a limit of the system. Congestion window, round trip and retransmits are TCP's own, at "
+    "the end of the timed region."
 )
 PATH = Paragraph(
-    "Between which addresses and through which interfaces the data went. A figure of the loopback "
-    "is one of this host's kernel and memory, a virtual interface (veth, bridge, virtio) has no "
-    "speed of its own, and each is another path than a network."
+    "The addresses and the interfaces between which the data went. A figure of the loopback is "
+    "one of this host's kernel and memory. A virtual interface (veth, bridge, virtio) has no "
+    "speed of its own. Neither is a figure of a network."
 )
 EVIDENCE = Paragraph(
-    "Sent is what the sender counted in the timed region, received what the receiver did; either "
-    "end counts for itself, and the counts are exchanged over a connection of their own. TCP loses "
-    "nothing: a trial whose counts differ has failed. Of UDP the difference is what was lost."
+    "Sent: what the sender counted in the timed region. Received: what the receiver counted. Each "
+    "end counts for itself, and they exchange the counts over a separate connection. TCP loses "
+    "nothing, so a trial whose counts differ fails. For UDP the difference is what was lost."
 )
 NEAR_CPU, FAR_CPU = "cpu_seconds_per_gigabyte", "far_cpu_seconds_per_gigabyte"
 NEAR_TRIP_CPU, FAR_TRIP_CPU = (f"{end}cpu_seconds_per_million_operations" for end in ("", "far_"))
 MEANINGS = {
-    "receiver_overloaded": "the receiving sockets were full: what was lost there, the receiver "
-    "was too slow for, and not the path; ask for a lower rate, or a larger receive_buffer_bytes "
-    "for bursts",
-    "rate_not_reached": "the senders or the path did not reach the rate that was requested: the "
-    "figure is of what was offered",
+    "receiver_overloaded": "the receiving sockets were full: the receiver, not the path, was too "
+    "slow for these datagrams; request a lower rate, or a larger receive_buffer_bytes for bursts",
+    "rate_not_reached": "the senders or the path did not reach the requested rate: the figure is "
+    "that of the rate that was sent",
     "strangers": "another sender reached the far end's ports and was turned away",
     "zerocopy_copied": "the kernel copied what was to be sent without copies, as it does on a "
     "loopback",
@@ -88,10 +88,10 @@ MEANINGS = {
     "any of them",
     "totals_only": "blocks too small to hold a number: loss is computed from totals, and a "
     "duplicate hides a loss",
-    "buffer_capped": "the kernel gave smaller socket buffers than were requested; raise "
+    "buffer_capped": "the kernel gave smaller socket buffers than requested; raise "
     "net.core.wmem_max and net.core.rmem_max there",
     "oversubscribed": "more threads than CPUs: their figures hold the waiting for one",
-    SAMPLED: "the time was over before the total was moved: the figures are those of a sample, "
+    SAMPLED: "the time ended before the total was transferred: the figures are those of a sample, "
     "and the evidence says of how many bytes",
 }
 Cell = Callable[[CaseResult], str]

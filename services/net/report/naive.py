@@ -11,10 +11,10 @@ from services.net.report.cases import GOODPUT
 
 ARRIVED, LOST = "arrived_bytes_per_second", "lost_ratio"
 COUNTED = Paragraph(
-    "Counted is what the near end gave to its kernel, over its time of day; arrived is what the "
-    "receiver got in the same trials, by the receiver's clock. TCP makes up for the difference "
-    "when a send has to wait, so long transfers come close; UDP never does. Of mode echo what "
-    "counts came back."
+    "Counted: what the near end gave to its kernel, over its time of day. Arrived: what the "
+    "receiver got in the same trials, by the receiver's clock. With TCP, sends wait once the "
+    "buffers are full, so the two are close in long transfers. With UDP they never are. In mode "
+    "echo, the data that came back counts."
 )
 
 

@@ -40,18 +40,18 @@ from services.net.report.cases import (
 from services.net.report.throughput import HOW
 
 ROUND_TRIPS = Paragraph(
-    "A block goes there and comes back, one at a time on each stream, and only the near end's "
-    "clock is read: there and back, never half of it, and no clock of another host. Every round "
-    "trip is counted. A UDP answer that does not come is a lost operation and no time. Where both "
-    "ends share CPUs, or wait without sleeping (spinning), the times are others: the placement is "
-    "a part of the case."
+    "A block goes there and back, one at a time on each stream. Only the near end's clock is "
+    "read, so a time is that of the whole round trip, never half of it. Every round trip counts. "
+    "A UDP answer that does not come is a lost operation and has no time. The times change where "
+    "both ends share CPUs, or wait without sleeping (spinning), so the placement is a part of the "
+    "case."
 )
 CONNECTIONS = Paragraph(
     "Connect, ask, answer, close, then the next: what a server gets that keeps no connection."
 )
 UNDER_LOAD = Paragraph(
-    "The same round trips while bulk TCP streams run between the same ends: what waits in queues "
-    "on the way. Beside it stands the case without load, where the suite has one."
+    "The same round trips while bulk TCP streams run between the same ends: they show how long "
+    "packets wait in queues on the way. The case without load is shown too, if the suite has one."
 )
 TRIP = CurveAxis("round trip", "s")
 TRIP_RARE = CurveAxis("time of a round trip", "s", logarithmic=True)

@@ -53,18 +53,18 @@ from services.net.report.cases import (
 
 THROUGHPUT = Paragraph(
     "The payload that the receiver got, over the receiver's own clock from its first byte after "
-    "the warm-up to its last; offered is what the sender handed to its kernel meanwhile, by its "
-    "own clock. A sender that is faster than the path only fills buffers (TCP) or loses datagrams "
-    "(UDP). Each stream has a connected socket and a thread at either end."
+    "the warm-up to its last. Offered is what the sender gave to its kernel in the meantime, by "
+    "its own clock. A sender that is faster than the path only fills buffers (TCP) or loses "
+    "datagrams (UDP). Each stream has a connected socket and a thread at each end."
 )
 LOSS = Paragraph(
-    "Each datagram has a number. Lost are those that the sender says it sent, over TCP at the end, "
-    "and the receiver never saw, in the first copy or a later one: a lost tail is counted too. "
-    "Dropped by the receiver are those of them that reached its socket and found no room in its "
-    "buffer: the receiving program was too slow there, and not the path. Refused are sends that "
-    "were answered that nothing listens. Blocks below 16 bytes hold no number: of them only "
-    "totals are known. A datagram larger than the path's MTU travels in fragments, and is lost "
-    "with any one of them."
+    "Each datagram has a number. Lost: the sender reported it, over TCP at the end, and the "
+    "receiver never got a copy of it, so a lost tail counts too. Dropped by the receiver: those "
+    "lost datagrams that reached its socket and found no room in its buffer, because the "
+    "receiving program, not the path, was too slow. Refused: sends to which the far host answered "
+    "that no program listens. Blocks below 16 bytes have no number, so only their totals are "
+    "known. A datagram larger than the path's MTU travels in fragments, and is lost if one of "
+    "them is."
 )
 
 _AXES = (

@@ -74,7 +74,7 @@ def test_a_total_is_split_over_streams_and_rounded_up_to_blocks() -> None:
 
 
 @pytest.mark.parametrize("mode", ["send", "echo"])
-def test_a_total_that_is_not_reached_is_told(mode: str) -> None:
+def test_a_total_that_is_not_reached_is_reported(mode: str) -> None:
     total = 100 << 30
     trial = measure(NAIVE, *MOMENT, f"--mode={mode}", f"--total-bytes={total}")
     assert f"of {total} bytes in the time" in trial.warnings["sampled"]

@@ -158,7 +158,7 @@ def test_figures_of_iperf3_are_those_of_the_receiver(where: str) -> None:
     assert sums["sum_sent"]["bytes"] > sums["sum_received"]["bytes"]
 
 
-def test_a_rate_that_was_asked_for_is_held_against_nothing() -> None:
+def test_a_requested_rate_is_compared_with_no_limit() -> None:
     run = run_of(f"{OLD}/iperf3-udp-rate")
     assert figure(run) == pytest.approx(2e6, rel=0.01)
     assert peer(*run[:3]).metric is None and peer("iperf3", "udp_stream", UDP).metric is not None
@@ -223,7 +223,7 @@ def test_output_cut_at_any_line_is_a_figure_or_a_reason(run: Run) -> None:
         ("ping", "rtt min", "round-trip min", "no mean round trip"),
     ],
 )
-def test_output_that_is_not_of_the_run_we_asked_for(
+def test_output_that_is_not_of_the_run_we_requested(
     name: str, old: str, new: str, part: str
 ) -> None:
     run = run_of(f"{OLD}/{name}")
@@ -329,7 +329,7 @@ def test_buffers_that_a_case_asks_for_need_no_look() -> None:
 
 
 @pytest.mark.parametrize(("tool", "workload"), [("iperf3", "tcp_stream"), ("sockperf", "tcp_rr")])
-def test_where_a_far_server_runs_is_said(tool: str, workload: str) -> None:
+def test_where_a_far_server_runs_is_reported(tool: str, workload: str) -> None:
     base = (TCP if workload == "tcp_stream" else RR | {"block_bytes": 64}) | BETWEEN
     assert peer(tool, workload, base).survey(answers(VERSIONS), FAR).differs == ()
     unknown = FAR.model_copy(update={"far_cpus": ()})

@@ -55,16 +55,16 @@ def test_every_case_is_in_one_table_of_figures() -> None:
     assert sum(len(group.rows) for table in shown for group in table.groups) == len(whole().cases)
 
 
-def test_what_was_warned_of_is_said_first() -> None:
+def test_what_was_warned_of_is_reported_first() -> None:
     (found,) = [
         block for block in report(whole().cases, whole()).blocks if isinstance(block, Bullets)
     ]
     totals, sampled = (str(item) for item in found.items)
-    assert sampled.startswith("1 case (net.tcp_stream total 100 GB): the time was over before")
+    assert sampled.startswith("1 case (net.tcp_stream total 100 GB): the time ended before")
     assert totals.startswith("1 case (net.udp_stream block 1 B): blocks too small to hold a number")
 
 
-def test_a_warning_that_the_section_does_not_know_is_told_in_the_programs_words() -> None:
+def test_a_warning_that_the_section_does_not_know_is_reported_in_the_programs_words() -> None:
     document = document_of(("tcp_stream", {"total_bytes": 10**9}))
     (case,) = document.cases
     odd = WarningEvent(event="warning", code="odd_path", message="the path is odd")
@@ -116,7 +116,7 @@ def test_a_link_bounds_bars_and_the_loopback_has_no_limit() -> None:
     assert set(limits.values()) == {None}
 
 
-def test_rates_are_told_in_bits_too_and_beside_what_was_offered() -> None:
+def test_rates_are_reported_in_bits_too_and_beside_what_was_offered() -> None:
     found = rows(tables(whole())["Received and offered"])
     paced = found["net.udp_stream", "rate=4000000000 gso"]
     assert paced["received"] == "3.660 GB/s" and paced["in bits"] == "29.28 Gbit/s"
@@ -235,7 +235,7 @@ def test_cpu_time_of_both_ends_stands_side_by_side() -> None:
     assert set(map(tuple, drawn.values())) == {("near end", "far end")}
 
 
-def test_what_was_in_force_is_told_beside_what_was_asked_for() -> None:
+def test_what_was_in_force_is_reported_beside_what_was_requested() -> None:
     found = rows(tables(whole())["What was in force"])
     plain = found["net.tcp_stream", "receive"]
     assert plain["congestion control"] == "cubic" and plain["of the far end"] == "reno"
@@ -250,7 +250,7 @@ def test_what_was_in_force_is_told_beside_what_was_asked_for() -> None:
     assert not [name for workload, name in tcp if workload != "net.tcp_stream"]
 
 
-def test_each_path_is_told_once() -> None:
+def test_each_path_is_reported_once() -> None:
     table = tables(whole())["Paths that cases took"]
     (group,) = table.groups
     told = [dict(zip((c.title for c in table.columns), row, strict=True)) for row in group.rows]
@@ -342,7 +342,7 @@ def test_few_trials_without_limits_and_peers(trials: int) -> None:
     assert "no limit" in html(found) and "## Network" in markdown(found)
 
 
-def test_both_hosts_are_told() -> None:
+def test_both_hosts_are_reported() -> None:
     program = ProgramVersion(name="net-bench", subsystem="net", version="0.1.0", sha256="12" * 32)
     told = whole().host.model_copy(update={"hostname": "beta"})
     far = FarHostRecord(

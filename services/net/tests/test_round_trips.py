@@ -153,9 +153,7 @@ def test_a_refused_datagram_is_counted(probe: Path) -> None:
 @pytest.mark.parametrize("spin", [0, 1])
 @pytest.mark.parametrize(("kind", "block"), [("tcp", 1), ("tcp", 1 << 20), ("udp", 1), ("crr", 1)])
 @pytest.mark.sampled(5)
-def test_a_silent_far_end_holds_nobody_who_is_told_to_stop(
-    probe: Path, kind: str, block: int, spin: int
-) -> None:
+def test_a_silent_far_end_delays_no_end(probe: Path, kind: str, block: int, spin: int) -> None:
     found = trips(probe, kind, block=block, far="silent", stop=0.3, spin=spin)
     assert found["result"] == ""
     assert 0.2 <= found["near"]["seconds"] < 1

@@ -585,7 +585,7 @@ def test_it_ends_by_a_signal_and_tells_the_near_end(far: FarEnd, sent: signal.Si
 # ---- what is said -------------------------------------------------------------------------------
 
 
-def test_another_version_is_told_apart(far: FarEnd) -> None:
+def test_another_version_is_distinguished(far: FarEnd) -> None:
     with Near.connect(far) as near:
         with pytest.raises(Refusal) as refused:
             near.hello(version=2)

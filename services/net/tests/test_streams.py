@@ -119,7 +119,7 @@ def test_a_rate_is_kept(workload: str, direction: str) -> None:
     wait_until(keeps_it, lambda: f"{offers} instead of {rate}")
 
 
-def test_a_rate_that_cannot_be_had_is_told() -> None:
+def test_a_rate_that_cannot_be_had_is_reported() -> None:
     trial = measure("tcp_stream", *MOMENT, "--rate=900000000000")
     assert "rate_not_reached" in trial.warnings
 
@@ -192,7 +192,7 @@ def test_over_ipv6(workload: str) -> None:
     assert trial.facts["near_address"] == trial.facts["far_address"] == "::1"
 
 
-def test_what_is_in_force_is_told() -> None:
+def test_what_is_in_force_is_reported() -> None:
     trial = measure("udp_stream", *MOMENT, "--receive-buffer-bytes=100000", "--rate=1000000")
     # The kernel doubles what it is asked for, for its own overhead.
     assert trial.metrics["receive_buffer_in_force_bytes"] == 200000

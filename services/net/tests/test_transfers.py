@@ -63,7 +63,7 @@ def test_udp_over_ipv6(transfer: Transfer) -> None:
     assert both.receiver["datagrams"] == both.sender["datagrams"] == 500
 
 
-def test_gso_and_gro_are_told_when_in_force(transfer: Transfer) -> None:
+def test_gso_and_gro_are_reported_when_in_force(transfer: Transfer) -> None:
     joined = transfer(path="gso", work=1472 * 440, buffers=BUFFERS)
     assert joined.sender["gso_segments"] == 65507 // 1472 and joined.receiver["gro"] == 1
     assert transfer(path="gso", block=16, work=16 * 64).sender["gso_segments"] == 64
@@ -72,7 +72,7 @@ def test_gso_and_gro_are_told_when_in_force(transfer: Transfer) -> None:
         assert plain.sender["gso_segments"] == plain.receiver["gro"] == 0
 
 
-def test_zerocopy_on_a_loopback_is_a_copy_and_told(transfer: Transfer) -> None:
+def test_zerocopy_on_a_loopback_is_a_copy_and_reported(transfer: Transfer) -> None:
     """The loopback's receiver must not see the sender's memory change, so the kernel copies."""
     both = transfer(path="zerocopy", block=65536, work=64 * 65536)
     assert both.sender["zerocopy_sent"] >= 64
@@ -81,7 +81,7 @@ def test_zerocopy_on_a_loopback_is_a_copy_and_told(transfer: Transfer) -> None:
 
 
 @pytest.mark.parametrize("path", ["copy", "sendfile", "single", "mmsg", "gso"])
-def test_the_rate_is_the_one_asked_for(transfer: Transfer, path: str) -> None:
+def test_the_rate_is_the_one_requested(transfer: Transfer, path: str) -> None:
     rate, seconds = 4e6, 0.5
     sent: list[float] = []
     while len(sent) < 5 and not any(one > rate * (seconds - 0.1) for one in sent):
@@ -98,7 +98,7 @@ def test_the_ramp_is_not_in_the_figures(transfer: Transfer, path: str) -> None:
     assert both.sender["bytes"] == both.receiver["bytes"] == 1472 * 50
 
 
-def test_the_first_call_is_told_apart(transfer: Transfer) -> None:
+def test_the_first_call_is_distinguished(transfer: Transfer) -> None:
     """Its bytes were on their way before the receiver's clock was read."""
     both = transfer(path="copy", block=65536, work=1 << 22)
     assert 0 < both.receiver["first_bytes"] <= 131072
@@ -131,7 +131,7 @@ def test_nobody_receives(transfer: Transfer) -> None:
     assert told["refused"] > 10 and told["datagrams"] == 100
 
 
-def test_a_far_end_that_closes_is_told(program: Path) -> None:
+def test_a_far_end_that_closes_is_reported(program: Path) -> None:
     result = call(program, path="copy", block=65536, gone=1, duration=5)
     assert result.returncode == 1 and "the other end is gone" in result.stderr, result.stderr
 
