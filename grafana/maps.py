@@ -192,8 +192,8 @@ def _jobs() -> table.Panel:
         .description(
             "The jobs of these figures. A click on one opens its page in the console or its "
             "report. They also show what no board can: which cores and NUMA nodes are near each "
-            "other (matrices of pairs), the levels of the caches and their sizes, the clock by number of "
-            "CPUs, and the lengths and periods of interruptions."
+            "other (matrices of pairs), the levels of the caches and their sizes, the clock by "
+            "number of CPUs, and the lengths and periods of interruptions."
         )
         .height(6)
         .with_target(

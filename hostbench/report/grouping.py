@@ -43,7 +43,7 @@ def word(param: ParamMeaning, value: object) -> str:
 
 
 def _word(param: ParamMeaning, value: object) -> str:
-    """Return a value in words of which no chart explains another: a label has `pages=4k`."""
+    """Return a value in the words that all charts use; a label has `pages=4k`."""
     known = PAGE_WORDS.get(str(value)) if param.name == PAGES else None
     return known or param_word(param, value)
 
