@@ -180,7 +180,7 @@ def test_the_exit_code_is_the_jobs(here: Here) -> None:
         (("quick", "--host", "a b"), "--host 'a b' is not the name of a host"),
         (("quick", "--host", "a", "--host", "a"), "--host names one host twice"),
         (("quick", *["--host", "a", "--host", "b", "--host", "c"]), "a job has one or two"),
-        (("",), "suite '' is no name"),
+        (("",), "suite '' is not a name"),
         (("./absent.yaml",), "cannot read the suite absent.yaml"),
         (("quik",), "there is no suite 'quik'; did you mean 'quick'?"),
         (("quick", "--host", "node-b"), "host 'node-b' is not registered; did you mean 'node-a'?"),

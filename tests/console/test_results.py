@@ -123,7 +123,7 @@ def test_filters(stored: Stored, query: str, count: int) -> None:
 def test_a_time_that_is_none_is_reported_at_once(stored: Stored, query: str) -> None:
     view = stored.twin(f"/ui/results.json?{query}")
     assert "is not a time; give a date such as" in view["problem"] and view["rows"] == []
-    assert "is no time" in text_of(stored.bob.page(f"/ui/results?{query}"))
+    assert "is not a time" in text_of(stored.bob.page(f"/ui/results?{query}"))
 
 
 def test_one_case_has_its_figure_in_each_row(stored: Stored) -> None:
@@ -287,7 +287,7 @@ def test_all_headline_cases_of_a_host(stored: Stored) -> None:
         (f"host={quote(EVIL)}x", "no job of a host"),
         (f"host={HOST}&case=cpu.nothing", "no stored job has a case"),
         (f"host={HOST}&case=cpu.fma", "may be any of"),
-        (f"host={HOST}&since=yesterday&figure=", "is no time"),
+        (f"host={HOST}&since=yesterday&figure=", "is not a time"),
     ],
 )
 def test_a_history_that_cannot_be_made(stored: Stored, query: str, words: str) -> None:

@@ -103,7 +103,7 @@ def test_files_of_another_directory(command: Command, tmp_path: Path) -> None:
         (("*-9999", "latest"), "no job with a document has an id like"),
         (("latest-1", "latest", "--margin", "0"), "give percent from 0.1 to 50"),
         (("latest-1", "latest", "--margin", "wide"), "give percent from 0.1 to 50"),
-        (("latest-1", "latest", "--since", "soon"), "--since 'soon' is no time"),
+        (("latest-1", "latest", "--since", "soon"), "--since 'soon' is not a time"),
         (("latest-1", "latest", "--host", "z"), "they are of the hosts a and the suites full"),
         (("latest",), "Missing argument 'B'"),
         (("latest-1", "latest", "--output", "."), "is a directory"),

@@ -75,7 +75,7 @@ def test_hosts_are_not_mixed(tmp_path: Path) -> None:
         (("cpu.fma",), "may be any of 17 cases; give one: 'cpu.fma fp32 avx2 1 thread'"),
         (("cpu.fam",), "no stored job has a case 'cpu.fam'; did you mean 'cpu.fma'?"),
         ((CASE, "--host", "z"), "they are of the hosts a and the suites full"),
-        ((CASE, "--since", "soon"), "--since 'soon' is no time"),
+        ((CASE, "--since", "soon"), "--since 'soon' is not a time"),
         ((CASE, "--figure", "best"), "undisturbed"),
         (("--format", "html"), "--format html draws one case; name it"),
         (("--host", "z"), "leave no stored job; jobs are of the hosts: a"),
