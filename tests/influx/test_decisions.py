@@ -264,7 +264,7 @@ def test_the_fleet_board_has_a_line_for_each_host(fleet: Fleet, influx: InfluxCl
     }
     # Of each host the newest result of every case counts.
     newest = {one.host.hostname: one for one in fleet.documents}
-    assert found["A"].keys() == newest.keys() and found.keys() == set("ABCDE")
+    assert found["A"].keys() == newest.keys() and found.keys() == set("ABCDEF")
     for host, document in newest.items():
         cases = [one for one in document.cases if one.verdict is not None and not one.naive]
         ends = [
