@@ -361,6 +361,58 @@ static void sentinel_object(struct json *json, struct reasons *reasons, const st
     json_close_object(json);
 }
 
+/* Of all threads that were measured; NaN as soon as one was not counted. `*error`: as of counters. */
+static struct counts counts_of(const struct trial *trial, double *cpu_s, int *error)
+{
+    struct counts all = {0, 0};
+    for (unsigned i = 0; i < trial->run->threads; i++) {
+        const struct worker *worker = &trial->workers[i];
+        if (worker->background)
+            continue;
+        all = counts_sum(&all, &worker->counted);
+        *cpu_s += worker->used.cpu_s;
+        if (worker->counters.error)
+            *error = worker->counters.error;
+    }
+    return all;
+}
+
+static void counted_object(struct json *json, struct reasons *reasons, const struct trial *trial)
+{
+    int error = 0;
+    double cpu_s = 0;
+    const struct counts counts = counts_of(trial, &cpu_s, &error);
+    const char *object = "counted";
+    if (isnan(counts.cycles)) {
+        json_null(json, object);
+        json_string(&reasons->json, object, counters_missing(error));
+        return;
+    }
+    json_open_object(json, object);
+    json_count(json, "cycles", (uint64_t)counts.cycles);
+    json_count(json, "instructions", (uint64_t)counts.instructions);
+    json_number(json, "cpu_s", cpu_s);
+    json_close_object(json);
+}
+
+static void energy_object(struct json *json, struct reasons *reasons, const struct trial *trial,
+                          double elapsed_s)
+{
+    const struct energy *before = &trial->energy_before, *after = &trial->energy_after;
+    const char *object = "energy", *why, *why_memory;
+    double package = energy_joules(before, after, elapsed_s, false, &why);
+    double memory = energy_joules(before, after, elapsed_s, true, &why_memory);
+    if (isnan(package)) {
+        json_null(json, object);
+        json_string(&reasons->json, object, why);
+        return;
+    }
+    json_open_object(json, object);
+    json_number(json, "package_joules", package);
+    number_or_reason(json, reasons, object, "memory_joules", memory, why_memory);
+    json_close_object(json);
+}
+
 bool event_end(const struct trial *trial)
 {
     struct line line;
@@ -380,6 +432,8 @@ bool event_end(const struct trial *trial)
     node_figure_objects(json, trial->run);
     disturbance_object(json, &reasons, trial, &summary);
     sentinel_object(json, &reasons, trial);
+    counted_object(json, &reasons, trial);
+    energy_object(json, &reasons, trial, summary.elapsed_s);
     json_bool(json, "verified", RESULTS_ARE_CHECKED);
     json_number(json, "elapsed_s", summary.elapsed_s);
     json_open_object(json, "reasons");

@@ -4,8 +4,10 @@
 
 #include "barrier.h"
 #include "cgroup.h"
+#include "counters.h"
 #include "disturbance.h"
 #include "ending.h"
+#include "energy.h"
 #include "monotonic.h"
 #include "options.h"
 #include "placement.h"
@@ -120,6 +122,7 @@ struct thread_figures {
 struct team_slice {
     double window_s; /* from the first reading of its counters to the second */
     struct thread_usage used;
+    struct counts counted;
     double step_cpu_s;           /* CPU time inside step() */
     double clocks[CLOCKS_SHOWN]; /* Hz, the last ones, in turn */
     uint64_t clocks_seen;
@@ -146,6 +149,7 @@ struct worker {
     unsigned rank;   /* among the measured ones, or among the others */
     int tid;
     int schedstat;
+    struct counters counters;
     double slice_s; /* target length */
     double step_s;  /* … of one step() */
     uint64_t batch;
@@ -163,6 +167,7 @@ struct worker {
     double measured_s; /* of that, inside steps: what figures are made from */
     double watched_s;  /* of that, while the counters below were read */
     struct thread_usage used;
+    struct counts counted; /* in the timed region; of a team: in its steps */
     struct team_slice slice;
     struct loop *loop; /* of a workload with a loop of its own */
     struct thread_figures figures;
@@ -193,6 +198,7 @@ struct trial {
     double start_s;
     double reporter_cpu_s;
     struct host_usage host_before, host_after;
+    struct energy energy_before, energy_after;
     double stopped_s; /* of the timed region: nothing of this program ran, though it was due */
     struct sentinel sentinel_before, sentinel_after;
     double process_cpu_s; /* in the timed region: all threads, and the kernel's workers for them */

@@ -231,13 +231,16 @@ struct thread_usage slices_begin(struct worker *worker)
     pthread_mutex_lock(&worker->lock);
     worker->progress.start_s = worker->progress.at_s = worker->start_s;
     pthread_mutex_unlock(&worker->lock);
+    worker->counted = counters_read(&worker->counters);
     return thread_usage_read(worker->schedstat);
 }
 
 void slices_end(struct worker *worker, const struct thread_usage *before)
 {
     struct thread_usage after = thread_usage_read(worker->schedstat);
+    struct counts counted = counters_read(&worker->counters);
     worker->used = thread_usage_between(before, &after);
+    worker->counted = counts_between(&worker->counted, &counted);
     worker->stop_s = now_s();
     worker->measured_s = worker->watched_s = worker->stop_s - worker->start_s;
 }

@@ -164,6 +164,7 @@ static void record_thread(struct worker *worker, uint64_t batch, double step_s, 
     worker->used.wait_s += slice->used.wait_s;
     worker->used.involuntary_switches += slice->used.involuntary_switches;
     worker->step_cpu_s += slice->step_cpu_s;
+    worker->counted = counts_sum(&worker->counted, &slice->counted);
     pthread_mutex_lock(&worker->lock);
     worker->progress.slices++;
     worker->progress.clean_slices += clean;
@@ -194,6 +195,7 @@ static int take_slice(struct worker *worker, uint64_t batch, double *step_s)
                                   ? steal_read_s(&trial->run->placement.cpus)
                                   : NAN;
     struct thread_usage before = thread_usage_read(worker->schedstat);
+    struct counts counted = counters_read(&worker->counters);
     double start_s = now_s();
     int failure = take_step(worker, batch, step_s);
     if (failure || run_stopping(trial->run))
@@ -201,7 +203,9 @@ static int take_slice(struct worker *worker, uint64_t batch, double *step_s)
     if (trial->run->workload->clock_hertz)
         measure_clock_after(worker, CLOCK_INTERVAL_S);
     slice->window_s = now_s() - start_s;
+    struct counts counted_after = counters_read(&worker->counters);
     struct thread_usage after = thread_usage_read(worker->schedstat);
+    slice->counted = counts_between(&counted, &counted_after);
     slice->used = thread_usage_between(&before, &after);
     return EXIT_OK;
 }

@@ -46,6 +46,7 @@ static int prepare(struct worker *worker)
     struct run *run = worker->thread.run;
     worker->tid = (int)syscall(SYS_gettid);
     worker->schedstat = thread_usage_open();
+    worker->counters = counters_open();
     int failure = pin(run, worker->thread.cpu);
     if (failure)
         return failure;
@@ -117,6 +118,7 @@ static void before_region(struct worker *worker)
     if (worker->thread.index > 0)
         return;
     trial->host_before = host_usage_read(&trial->run->placement.cpus, &trial->run->cgroup);
+    trial->energy_before = energy_read("/sys");
     trial->reporter_cpu_s = reporter_cpu_s(trial);
     trial->process_cpu_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
@@ -138,6 +140,7 @@ static void after_region(struct worker *worker)
     if (worker->thread.index > 0)
         return;
     trial->host_after = host_usage_read(&run->placement.cpus, &run->cgroup);
+    trial->energy_after = energy_read("/sys");
     trial->reporter_cpu_s = reporter_cpu_s(trial) - trial->reporter_cpu_s;
 }
 
@@ -260,6 +263,7 @@ static void *work(void *argument)
         run->workload->teardown(&worker->thread);
     if (worker->schedstat >= 0)
         close(worker->schedstat);
+    counters_close(&worker->counters);
     if (atomic_fetch_sub(&trial->at_work, 1) == 1)
         wake_reporter(trial);
     return NULL;
@@ -315,7 +319,7 @@ static bool start_workers(struct trial *trial)
     return !error;
 }
 
-/* Each worker holds a descriptor; the usual soft limit of 1024 is below what may be requested. */
+/* Each worker holds three descriptors; the usual soft limit of 1024 is below what may be requested. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;

@@ -25,6 +25,7 @@ Metrics = dict[Name, float | None]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 Ratio = Annotated[float, Field(ge=0)]
+Joules = Annotated[float, Field(ge=0)]
 Hexadecimal = Annotated[str, StringConstraints(pattern=r"^0x[0-9a-f]{1,16}$")]
 
 
@@ -172,6 +173,23 @@ class Sentinel(ProtocolModel):
     all_after: Ratio
 
 
+class Counted(ProtocolModel):
+    """What the CPU counted for the measured threads in the timed region, in user mode; of a team,
+    in its steps. `cpu_s`: their CPU time meanwhile. Source: perf_event_open(2)."""
+
+    cycles: Count
+    instructions: Count
+    cpu_s: Seconds
+
+
+class Energy(ProtocolModel):
+    """Joules that the CPU packages and their memory took around the timed region, all processes
+    together. Source: the kernel's powercap."""
+
+    package_joules: Joules
+    memory_joules: Joules | None
+
+
 class PairFigure(ProtocolModel):
     """The primary metric of two CPUs alone, in its unit."""
 
@@ -202,6 +220,7 @@ class EndEvent(ProtocolModel):
     `pairs` is empty unless the workload measures CPUs in pairs, `rungs` unless it measures one
     number of threads after another, `node_figures` unless it measures NUMA nodes in pairs.
     `sentinel` None: it means nothing for such a workload, or the program is of an earlier version.
+    `counted`, `energy` None: this host does not count them, or the program is of an earlier version.
     """
 
     event: Literal["end"]
@@ -213,6 +232,8 @@ class EndEvent(ProtocolModel):
     node_figures: tuple[NodeFigure, ...] = ()
     disturbance: Disturbance
     sentinel: Sentinel | None = None
+    counted: Counted | None = None
+    energy: Energy | None = None
     verified: Literal[True]
     elapsed_s: Seconds
     reasons: dict[str, str]

@@ -9,6 +9,7 @@ from hostbench.decisions.receipt import receipt_of
 from hostbench.model.baseline import HostCheck
 from hostbench.model.result import ResultDocument
 from hostbench.report.content import Report, Section
+from hostbench.report.counted import counted_section
 from hostbench.report.inventory import far_host_section, host_section
 from hostbench.report.method import method_section
 from hostbench.report.raw import raw_section
@@ -33,6 +34,7 @@ def report_of(document: ResultDocument, source: str, check: HostCheck | None = N
         *(_in_detail(section_of(name, one), document) for name, one in subsystems.items()),
         time_section(document),
         spread_section(document),
+        counted_section(document),
         host_section(document.host),
         far_host_section(far) if far else None,
         method_section(document),

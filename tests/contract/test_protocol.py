@@ -184,6 +184,12 @@ def _reports_its_metrics(events: list[Any], table: Table, trial: Trial) -> None:
         nulls.add("sentinel")
     else:
         assert all(value > 0 for value in end["sentinel"].values())
+    nulls |= {name for name in ("counted", "energy") if end[name] is None}
+    if end["counted"] is not None:
+        assert end["counted"]["cycles"] > 0 and end["counted"]["instructions"] > 0
+    if end["energy"] is not None:
+        assert end["energy"]["package_joules"] >= 0
+        nulls |= {f"energy.{name}" for name, value in end["energy"].items() if value is None}
     assert nulls == set(end["reasons"])
     requestable = {param.name for param in workload.params if param.scope == "request"}
     assert set(events[0]["params"]) == requestable
