@@ -220,7 +220,7 @@ class EndEvent(ProtocolModel):
     `pairs` is empty unless the workload measures CPUs in pairs, `rungs` unless it measures one
     number of threads after another, `node_figures` unless it measures NUMA nodes in pairs.
     `sentinel` None: it means nothing for such a workload, or the program is of an earlier version.
-    `counted`, `energy` None: this host does not count them, or the program is of an earlier version.
+    `counted`, `energy` None: this host counts none, or the program is of an earlier version.
     """
 
     event: Literal["end"]
