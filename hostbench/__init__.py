@@ -1,3 +1,3 @@
 """hostbench measures what a host can really do and says how far each figure can be trusted."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -70,7 +70,7 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
     elif primary is None:
         why_not = f"the case was {verdict}"
     elif case.get("figure") is None:
-        why_not = "its document is of a hostbench before 0.1.0's two figures"
+        why_not = "its document is from before a case had two figures"
     elif verdict in USABLE:
         undisturbed, delivered = _value(case["undisturbed"]), _value(case["delivered"])
     elif verdict == Verdict.DISTURBED and case["delivered_ratio"] is not None:

@@ -128,7 +128,7 @@ def load_programs(subsystems: Iterable[str]) -> dict[str, Program]:
 
 
 def stated_version(path: Path, remedy: str = REBUILD) -> str:
-    """Return `cpu-bench 0.1.0`, as the program prints it; unlike for its table, it does not look at
+    """Return `cpu-bench 1.0.0`, as the program prints it; unlike for its table, it does not look at
     the host. Raise ResourceError that ends with `remedy`."""
     answer = output_of(path, "--version", remedy).decode("utf-8", "replace").split()
     if len(answer) != 2 or answer[0] != path.name:

@@ -10,18 +10,16 @@ import resource
 import signal
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
-import hostbench
 from hostbench.base.exitcode import ExitCode
 from hostbench.judge.case import finished_case
 from hostbench.judge.figure import Measured
 from hostbench.model.registry import subsystem_names
 from hostbench.results.store import JobDirectory
-from tests.faults.command import CHECKOUT, Command, Ended, WithReport, end_of, read_terminal
+from tests.faults.command import Command, Ended, WithReport, end_of, read_terminal
 from tests.unit.test_series import families
 
 FORCE = ("--idle-policy", "force")
@@ -395,11 +393,6 @@ def test_help_says_the_exit_codes_and_starts_fast(command: Command) -> None:
         assert re.search(
             rf"^ *{code.value}  {re.escape(code.meaning)}$", ended.output, re.MULTILINE
         )
-
-
-def test_the_version_is_that_of_the_distribution() -> None:
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    assert hostbench.__version__ == project["version"]
 
 
 def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> None:
