@@ -22,7 +22,7 @@ from tests.unit.baseline_documents import of_hosts
 
 HERE = CHECKOUT / FOLDER
 README = HERE / "README.md"
-NONE = "The folder has no file yet"
+NONE = "The folder has no file."
 
 
 def files(folder: Path) -> list[Path]:
