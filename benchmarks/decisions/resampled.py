@@ -290,27 +290,53 @@ def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
             yield f"random reads or network reported as changed, {n} jobs a side", others
 
 
-def fresh_table(jobs: Path) -> Iterator[str]:
+@dataclass(frozen=True)
+class Group:
+    """Jobs that were measured beside the same work, and the tallies that two tables show."""
+
+    title: str
+    by_plant: dict[str, list[Job]]
+    unchanged: Sequence[tuple[str, Tally]]
+    slower: Sequence[tuple[str, Tally]]
+
+    @property
+    def quiet(self) -> list[Job]:
+        """The jobs with which nothing was planted."""
+        return self.by_plant.get(QUIET, [])
+
+
+def groups_of(files: Mapping[str, Path]) -> list[Group]:
+    """Return the groups of the recorded jobs with their tallies, which take half a minute."""
+    return [
+        Group(title, jobs, tuple(unchanged(jobs.get(QUIET, []))), tuple(slower(jobs)))
+        for title, jobs in recorded(files)
+    ]
+
+
+def fresh_table(jobs: Path, groups: Sequence[Group]) -> Iterator[str]:
     """Yield the summary of the fresh jobs, all sides together, as lines of Markdown."""
     yield from (fresh.progress(fresh.rows_of(jobs)), "")
     tallies: dict[str, Tally] = {}
-    for _, by_plant in recorded({jobs.name: jobs}):
-        quiet = by_plant.get(QUIET, [])
-        for name, tally in (*unchanged(quiet), *slower(by_plant)):
+    for group in groups:
+        for name, tally in (*group.unchanged, *group.slower):
             if name.startswith(("nothing changed, ", "cpu.")) and ", 1 job" not in name:
                 what = name[: name.index(" jobs a side")].rpartition(", ")[0]
                 tallies.setdefault(what, Tally()).add(tally)
     yield from lines_of(f"{SIDES[0]} to {SIDES[-1]} jobs a side", tallies.items())
 
 
-def compared_tables(files: Mapping[str, Path]) -> Iterator[str]:
+def compared_tables(groups: Sequence[Group]) -> Iterator[str]:
     """Yield a table of all rates for each group of jobs, as lines of Markdown."""
-    for number, (title, by_plant) in enumerate(recorded(files)):
-        quiet = by_plant.get(QUIET, [])
-        rows = (in_all(unchanged(quiet)), planted(quiet), slower(by_plant), quotas(by_plant))
+    for number, group in enumerate(groups):
+        rows = (
+            in_all(group.unchanged),
+            planted(group.quiet),
+            group.slower,
+            quotas(group.by_plant),
+        )
         if number:
             yield ""
-        yield from lines_of(title, itertools.chain.from_iterable(rows))
+        yield from lines_of(group.title, itertools.chain.from_iterable(rows))
 
 
 def in_all(rows: Iterable[tuple[str, Tally]]) -> Iterator[tuple[str, Tally]]:
@@ -349,7 +375,7 @@ def main() -> None:
     """Print the table, or those of the files named on the command line."""
     named = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
     files = {f"jobs of {path.name}": path for path in named} or {"reports": experiment.RAW}
-    show({README: {"jobs of the experiment": compared_tables(files)}})
+    show({README: {"jobs of the experiment": compared_tables(groups_of(files))}})
 
 
 if __name__ == "__main__":

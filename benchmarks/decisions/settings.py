@@ -31,7 +31,14 @@ from typing import Any
 from benchmarks.decisions import fresh
 from benchmarks.decisions.fresh import arguments_of, begin, compact, rows_of
 from benchmarks.decisions.page import COMPARING, Tables, show
-from benchmarks.decisions.resampled import CHANGED, Tally, compared_tables, fresh_table, lines_of
+from benchmarks.decisions.resampled import (
+    CHANGED,
+    Tally,
+    compared_tables,
+    fresh_table,
+    groups_of,
+    lines_of,
+)
 from benchmarks.figures import file_of, maker
 from benchmarks.tables import README
 from benchmarks.trust.experiment import PLANTS, QUIET, Plant
@@ -306,11 +313,12 @@ def _place(key: tuple[str, str, str]) -> tuple[int, str, bool]:
 def tables_of(measured_tests: Path, fresh_jobs: Path) -> Tables:
     """Return the tables of README and of docs/comparing.md from measured tests and jobs."""
     rows = rows_of(measured_tests)
-    jobs = tuple(fresh_table(fresh_jobs))  # half a minute, for both pages
+    groups = groups_of({"fresh jobs": fresh_jobs})
+    jobs = tuple(fresh_table(fresh_jobs, groups))
     return {
         README: {
             "fresh jobs": jobs,
-            "fresh jobs one by one": compared_tables({"fresh jobs": fresh_jobs}),
+            "fresh jobs one by one": compared_tables(groups),
             "settings": rates_table(rows, wrong, wrong_in_all, resampled, right, least_effects),
             "least effects": least_table(rows),
         },
