@@ -61,6 +61,8 @@ class SettingJudge:
         self._margin = margin
         self._blocks: list[Block] = []
         self._decided: dict[FigureKind, SettingFigure] = {}
+        # The figures of the last look, and after how many blocks it was.
+        self._looked: tuple[int, dict[FigureKind, SettingFigure]] = (0, {})
 
     @property
     def count(self) -> int:
@@ -89,6 +91,11 @@ class SettingJudge:
         return {kind for block in self._blocks for kind in block}
 
     def _look(self) -> dict[FigureKind, SettingFigure]:
+        if self._looked[0] != self.count:
+            self._looked = (self.count, self._look_again())
+        return self._looked[1]
+
+    def _look_again(self) -> dict[FigureKind, SettingFigure]:
         present = {
             kind: [block[kind] for block in self._blocks if kind in block] for kind in self._kinds
         }
