@@ -154,13 +154,21 @@ def _read(pid: int, name: str) -> bytes:
         return b""
 
 
+def write_program(path: Path, code: str) -> None:
+    """Make an executable of Python code that needs no package.
+
+    It names the interpreter: the `python3` that `env` finds may be a shell script, which takes
+    several times as long to start."""
+    path.write_text(f"#!{sys.executable} -IS\n{code}")
+    path.chmod(0o755)
+
+
 def scripted_programs(directory: Path) -> Path:
     """A directory of programs that are all the scripted one, with the tables of the real ones."""
     programs = directory / "programs"
     programs.mkdir()
     for name in (f"{subsystem}-bench" for subsystem in subsystem_names()):
-        shutil.copy(SCRIPTED, programs / name)
-        (programs / name).chmod(0o755)
+        write_program(programs / name, SCRIPTED.read_text())
         (programs / f"{name}.json").write_bytes(table_of(name))
     return programs
 
@@ -175,9 +183,8 @@ def scripted_net_programs(directory: Path) -> Path:
     """A directory whose net-bench is a scripted one, of which both ends can go wrong."""
     programs = directory / "net-programs"
     programs.mkdir()
-    shutil.copy(SCRIPTED_NET, programs / "net-bench")
+    write_program(programs / "net-bench", SCRIPTED_NET.read_text())
     shutil.copy(SCRIPTED, programs / SCRIPTED.name)
-    (programs / "net-bench").chmod(0o755)
     return programs
 
 

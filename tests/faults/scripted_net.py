@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stands in for net-bench at both ends, where a test needs them to do what the real ones cannot be
 made to do.
 

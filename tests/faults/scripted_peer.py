@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stands in for likwid-bench where a test needs what the real one cannot be made to do.
 
 PEER names the behaviour, PEER_MFLOPS the figure.

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stands in for the program it is named like, where a test needs what the real one cannot be made
 to do.
 

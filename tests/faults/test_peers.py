@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,7 +11,14 @@ from typing import Any
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from tests.faults.command import Command, Ended, end_of, ignores_signals, scripted_programs
+from tests.faults.command import (
+    Command,
+    Ended,
+    end_of,
+    ignores_signals,
+    scripted_programs,
+    write_program,
+)
 from tests.patience import SOON_S, wait_until
 
 # On a loaded host a peer of a moment is noisy, and one of a second disturbed.
@@ -38,8 +43,7 @@ def with_peer(tmp_path: Path, script: str, *, ours: str = "", **environment: str
     """Both are scripted: ours measures at once, the peer as `script` says."""
     tools = tmp_path / "tools"
     tools.mkdir()
-    shutil.copy(SCRIPTED_PEER, tools / "likwid-bench")
-    (tools / "likwid-bench").chmod(0o755)
+    write_program(tools / "likwid-bench", SCRIPTED_PEER.read_text())
     environment = {"PATH": f"{tools}:{os.environ['PATH']}", **environment}
     return Command(tmp_path, scripted_programs(tmp_path), PEER=script, SCRIPT=ours, **environment)
 
@@ -197,7 +201,6 @@ def test_a_version_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_peer_that_is_not_installed(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
-    (tools / "python3").symlink_to(sys.executable)
     command = Command(tmp_path, scripted_programs(tmp_path), PATH=str(tools))
     ended = command.run(*RUN, "--trials", "3")
     assert ended.code == ExitCode.OK

@@ -16,7 +16,7 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.model.decision import FigureKind, SettingTest, Word
 from hostbench.run.ab import ATTEMPTS_MOST, REPEATED_MOST
 from tests.each import each
-from tests.faults.command import PROGRAMS, Command, end_of
+from tests.faults.command import PROGRAMS, Command, end_of, write_program
 from tests.patience import comes_true, wait_until
 
 MOMENT = (
@@ -33,7 +33,7 @@ CODES = {
     signal.SIGHUP: ExitCode.HANGUP,
 }
 # Real trials, whose rates are what the setting makes of them: a file or a variable says how much.
-PLANTED = """#!/usr/bin/env python3
+PLANTED = """\
 import json, os, subprocess, sys
 from pathlib import Path
 setting = Path(__file__).with_name("setting")
@@ -85,8 +85,7 @@ def planted(tmp_path: Path) -> Iterator[Command]:
     programs = tmp_path / "programs"
     programs.mkdir()
     text = PLANTED.replace("REAL", repr(str(PROGRAMS / "cpu-bench")))
-    (programs / "cpu-bench").write_text(text)
-    (programs / "cpu-bench").chmod(0o755)
+    write_program(programs / "cpu-bench", text)
     yield (one := Command(tmp_path, programs))
     assert one.is_gone_soon()
 

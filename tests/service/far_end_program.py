@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stands in for net-bench where a test needs what the real one cannot be made to do.
 
 A file `script` beside this one names the behaviour. As a far end it repeats its settings in the

@@ -1,13 +1,13 @@
 """Sessions of a net service that are open while a test does something else."""
 
 import contextlib
-import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hostbench.model.service import SessionEvent
+from tests.faults.command import write_program
 from tests.service.streams import RunningTrial
 from tests.stack.service_process import ServiceProcess
 
@@ -19,8 +19,7 @@ def net_programs(directory: Path) -> Path:
     """A directory whose net-bench is the one that stands in."""
     programs = directory / "net-programs"
     programs.mkdir()
-    shutil.copy(PROGRAM, programs / "net-bench")
-    (programs / "net-bench").chmod(0o755)
+    write_program(programs / "net-bench", PROGRAM.read_text())
     return programs
 
 
