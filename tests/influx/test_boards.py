@@ -29,7 +29,7 @@ from hostbench.model.result import (
 from hostbench.model.table import Metric
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points, job_point, line
-from tests.influx.jobs import SUITE, measured
+from tests.influx.jobs import measured
 from tests.influx.real_job import RealJob
 from tests.stack.boards.answers import difference, is_of_several_jobs, rows_of
 from tests.stack.boards.expected import Expected, variable_values
@@ -145,18 +145,26 @@ def with_all_usage(case: CaseResult) -> CaseResult:
 
 # The first test of either document measures it: on a busy host that takes minutes.
 pytestmark = pytest.mark.timeout(400)
-ALL = pytest.param(SUITE, id="all", marks=pytest.mark.exhaustive)
+ALL = pytest.param("measured_all", id="all", marks=pytest.mark.exhaustive)
 
 
-@pytest.fixture(scope="module", params=[pytest.param(None, id="few"), ALL])
-def document(
-    request: pytest.FixtureRequest, real: RealJob, tmp_path_factory: pytest.TempPathFactory
-) -> ResultDocument:
+@pytest.fixture(scope="session")
+def measured_few(real: RealJob) -> ResultDocument:
+    """A case of each kind."""
+    return real.directory.load()
+
+
+@pytest.fixture(scope="session")
+def measured_all(tmp_path_factory: pytest.TempPathFactory) -> ResultDocument:
+    """All cases, measured once for both servers."""
+    _, document = measured(tmp_path_factory.mktemp("results"))
+    return document
+
+
+@pytest.fixture(scope="module", params=[pytest.param("measured_few", id="few"), ALL])
+def document(request: pytest.FixtureRequest) -> ResultDocument:
     """That of a real job, as if a service had run its trials where all limits are known."""
-    if request.param is None:
-        found = real.directory.load()
-    else:
-        _, found = measured(tmp_path_factory.mktemp("results"), suite=request.param)
+    found: ResultDocument = request.getfixturevalue(request.param)
     cases = [
         with_all_usage(with_sensors(with_limit(case), found.workloads[case.workload]))
         for case in found.cases
@@ -361,6 +369,9 @@ def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
     host, suite = document.host.hostname, document.suite.name
     workloads = {case.workload for case in document.cases}
     everything = panel_queries(chosen(document))
+    variables = {
+        board["uid"]: {one["name"] for one in board["templating"]["list"]} for board in boards()
+    }
     for subsystem, uids in BOARDS_OF.items():
         right = chosen(
             document,
@@ -384,8 +395,7 @@ def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
         "job": ["x"],
     }.items():
         for query in panel_queries(chosen(document, **{name: values})):
-            board = next(board for board in boards() if board["uid"] == query.board)
-            known = {one["name"] for one in board["templating"]["list"]}
+            known = variables[query.board]
             own_use = "control_plane" in query.text and name != "host"
             states = 'FROM "job"' in query.text and name == "workload"
             if name in known and not (own_use and name != "job") and not states:
