@@ -241,13 +241,13 @@ LANES := --numprocesses=6 --dist=loadfile --no-loadscope-reorder
 # Beside the compiler one process rewrites the assertions of all test files; six lanes at once would
 # each do it. It also says soonest what cannot be imported.
 collected: venv
-	@found=$$(.venv/bin/pytest --collect-only -qq) || { echo "$$found"; exit 1; }
+	@found=$$(.venv/bin/pytest --collect-only -qq -p no:cacheprovider) || { echo "$$found"; exit 1; }
 
 test: venv collected c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
 
 test-all: test-lanes ## test every build, every case, Kubernetes and Slurm too
-	@.venv/bin/pytest -m engine $(ARGS)
+	@.venv/bin/pytest -m engine tests/fleet $(ARGS)
 
 # What test-lanes looks at.
 builds: c-tests-release c-tests-asan $(VARIANTS:%=programs-%)
@@ -257,7 +257,7 @@ test-lanes: venv collected builds
 	@.venv/bin/pytest -m "not engine" $(LANES) $(ARGS)
 
 test-clusters: venv programs-release ## test campaigns on a real Kubernetes and Slurm alone
-	@.venv/bin/pytest -m engine $(ARGS)
+	@.venv/bin/pytest -m engine tests/fleet $(ARGS)
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start
