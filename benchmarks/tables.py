@@ -314,6 +314,13 @@ TABLES: tuple[Benchmark, ...] = (
         other="perf bench",
         unit=NANOSECONDS,
     ),
+    Pairs(
+        name="cpu/against_cyclictest",
+        command="benchmarks.cpu.against_cyclictest 11",
+        minutes=2,
+        other="cyclictest",
+        unit=MICROSECONDS,
+    ),
     BesideHogs(
         name="cpu/fixed_work_of_hogs",
         command="benchmarks.cpu.fixed_work_of_hogs 11",

@@ -17,13 +17,7 @@ from hostbench.report.content import (
     Table,
 )
 from hostbench.report.figures import primary, sentence
-from hostbench.report.grouping import (
-    Layout,
-    Params,
-    distinguishing_params,
-    group_name,
-    param_meanings,
-)
+from hostbench.report.grouping import Layout, Params, series_names
 
 CURVES_A_CHART = 8
 MARKS_ARE = "size of a cache"
@@ -60,7 +54,7 @@ def curve_charts(
 
     `numbers`: used in place of the table of places and curves.
     """
-    curves = _curves(cases, layout, along, y)
+    curves, shared = _curves(cases, layout, along, y)
     if not any(len(curve.points) > 1 for curve in curves):
         return
     pages = [curves[i : i + CURVES_A_CHART] for i in range(0, len(curves), CURVES_A_CHART)]
@@ -68,7 +62,7 @@ def curve_charts(
         page_title = f"{title} ({number} of {len(pages)})" if len(pages) > 1 else title
         yield Chart(
             title=page_title,
-            description=_description(page, along.axis, y),
+            description=_description(page, along.axis, y, shared),
             drawing=CurveChart(along.axis, y, tuple(page), marks, MARKS_ARE),
             numbers=numbers or _numbers(page_title, page, along.axis, y),
         )
@@ -76,22 +70,24 @@ def curve_charts(
 
 def _curves(
     cases: Sequence[tuple[CaseResult, Params]], layout: Layout, along: Along, y: CurveAxis
-) -> list[Curve]:
-    """Return a curve for each set of cases that differ only in the quantity of the x axis."""
-    shown: list[tuple[CaseResult, Params, CurvePoint]] = []
+) -> tuple[list[Curve], str]:
+    """Return a curve for each set of cases that differ only in the quantity of the x axis, and in
+    words what all curves share."""
+    shown: list[tuple[CaseResult, Params]] = []
+    places: list[CurvePoint] = []
     for case, params in cases:
         metric, x = primary(case), along.of(case)
         if metric is None or x is None or not _fits(metric, y):
             continue
         distinct = {name: value for name, value in params.items() if name not in along.left_out}
-        shown.append((case, distinct, _point(x, metric)))
-    meanings = param_meanings([(case, params) for case, params, _ in shown])
-    names = distinguishing_params([params for _, params, _ in shown], layout, meanings)
+        shown.append((case, distinct))
+        places.append(_point(x, metric))
+    names, shared = series_names(shown, layout)
     points: dict[str, list[CurvePoint]] = {}
-    for _, params, point in shown:
-        points.setdefault(group_name(params, names, layout, meanings), []).append(point)
+    for name, point in zip(names, places, strict=True):
+        points.setdefault(name, []).append(point)
     order = (lambda _: 0.0) if along.as_given else (lambda point: point.x)
-    return [Curve(name, tuple(sorted(found, key=order))) for name, found in points.items()]
+    return [Curve(name, tuple(sorted(found, key=order))) for name, found in points.items()], shared
 
 
 def _fits(metric: MetricResult, y: CurveAxis) -> bool:
@@ -118,9 +114,9 @@ def _end(value: float, axis: CurveAxis) -> str:
     return binary_bytes(value) if axis.unit == "byte" and len(exact) > LONG_SIZE else exact
 
 
-def _description(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> str:
-    """Return the ends of each curve in a sentence."""
-    sentences = []
+def _description(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis, shared: str) -> str:
+    """Return what all curves share, and the ends of each, in sentences."""
+    sentences = [sentence(f"All curves: {shared}")] if shared else []
     for curve in curves:
         first, last = curve.points[0], curve.points[-1]
         ends = f"{human(first.y, y.unit)} at {_end(first.x, x)}"

@@ -90,6 +90,28 @@ def charts(
     )
 
 
+def series_names(
+    cases: Sequence[tuple[CaseResult, Params]], layout: Layout
+) -> tuple[list[str], str]:
+    """Return the name of the series that each case belongs to, and in words what all series share.
+
+    A single series has everything in its name.
+    """
+    meanings = param_meanings(cases)
+    every = [params for _, params in cases]
+    names = distinguishing_params(every, layout, meanings)
+    differing = [name for name in names if _differs(name, every)]
+    labels = [group_name(params, differing, layout, meanings) for params in every]
+    if all(labels):
+        shared = [name for name in names if name not in differing]
+        return labels, group_name(every[0], shared, layout, meanings) if every else ""
+    return [group_name(params, names, layout, meanings) for params in every], ""
+
+
+def _differs(name: str, every: Sequence[Params]) -> bool:
+    return len({str(params.get(name)) for params in every}) > 1
+
+
 def group_name(params: Params, names: Sequence[str], layout: Layout, meanings: Meanings) -> str:
     """Return a name such as `fp64, 2 threads, avx512`."""
     order = {name: position for position, name in enumerate(layout.first)}
@@ -105,8 +127,7 @@ def distinguishing_params(
     differing = [
         name
         for name in meanings
-        if "how" not in meanings[name].roles
-        and len({str(params.get(name)) for params in all_params}) > 1
+        if "how" not in meanings[name].roles and _differs(name, all_params)
     ]
     usual = [name for name in layout.axes if name in meanings and name not in differing]
     return (

@@ -39,6 +39,12 @@ class HasReport(ABC):
         what else the section needs, such as the metrics.
         """
 
+    def least_instructions(self, case: "CaseResult", document: "ResultDocument") -> float | None:
+        """Return how many instructions each operation of a case takes at least, from what its loop
+        is known to execute. None: unknown."""
+        del case, document
+        return None
+
     def naive_blocks(
         self, cases: "Sequence[CaseResult]", document: "ResultDocument"
     ) -> "Iterable[Block]":

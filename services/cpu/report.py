@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from hostbench.base.units import human
+from hostbench.base.units import human, plural
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import (
     Block,
@@ -50,6 +50,10 @@ MAPS = {
     roofline_report.WORKLOAD: roofline_report.roofline_blocks,
 }
 
+# The program measures all pairs of so many CPUs, and a sample of the pairs of more: CPUs with
+# neighbouring numbers then share a row, so that few cells are empty.
+EACH_CPU_MOST, ROWS_OF_SEVERAL = 64, 16
+
 Distances = dict[tuple[int, int], float]
 
 
@@ -91,28 +95,51 @@ def _distance_charts(case: CaseResult) -> Iterator[Chart]:
     cpus = sorted({cpu for pair in distances for cpu in pair})
     if len(cpus) < 3:
         return
-    place = {cpu: number for number, cpu in enumerate(cpus)}
-    nearest = min(distances.values())
-    both_ways = {
-        (place[row], place[column]): time_s
-        for (one, other), time_s in distances.items()
-        for row, column in ((one, other), (other, one))
-    }
+    size = 1 if len(cpus) <= EACH_CPU_MOST else -(-len(cpus) // ROWS_OF_SEVERAL)
+    rows = [cpus[first : first + size] for first in range(0, len(cpus), size)]
+    cells = _cells(rows, distances)
+    nearest = min(cells.values())
     yield Chart(
         title="How far CPUs are from each other",
-        description=(
-            "Each row and each column is a CPU, each cell the time of a hand-over between two. "
-            "CPUs that share a core or a cache are squares of one colour. The nearest pair: "
-            f"{human(nearest, 's')}."
-        ),
+        description=_distances_in_words(rows, distances),
         drawing=MatrixChart(
-            labels=tuple(f"CPU {cpu}" for cpu in cpus),
-            groups=(("", len(cpus)),),
-            cells={pair: nearest / time_s for pair, time_s in both_ways.items()},
-            scale=scale_of_times(nearest, max(distances.values())),
-            words={pair: human(time_s, "s") for pair, time_s in both_ways.items()},
+            labels=tuple(_name(row) for row in rows),
+            groups=(("", len(rows)),),
+            cells={pair: nearest / time_s for pair, time_s in cells.items()},
+            scale=scale_of_times(nearest, max(cells.values())),
+            words={pair: human(time_s, "s") for pair, time_s in cells.items()},
         ),
         numbers=_distance_table(cpus, distances),
+    )
+
+
+def _name(row: Sequence[int]) -> str:
+    return f"CPU {row[0]}" if len(row) == 1 else f"{row[0]}–{row[-1]}"
+
+
+def _cells(rows: Sequence[Sequence[int]], distances: Distances) -> Distances:
+    """Return the time of each pair of rows, in both orders: the median of the pairs of their
+    CPUs."""
+    place = {cpu: number for number, row in enumerate(rows) for cpu in row}
+    times: dict[tuple[int, int], list[float]] = {}
+    for (one, other), time_s in distances.items():
+        for pair in {(place[one], place[other]), (place[other], place[one])}:
+            times.setdefault(pair, []).append(time_s)
+    return {pair: median(found) for pair, found in times.items()}
+
+
+def _distances_in_words(rows: Sequence[Sequence[int]], distances: Distances) -> str:
+    nearest = f"The nearest pair: {human(min(distances.values()), 's')}."
+    if all(len(row) == 1 for row in rows):
+        return (
+            "Each row and each column is a CPU, each cell the time of a hand-over between two. "
+            f"CPUs that share a core or a cache are squares of one colour. {nearest}"
+        )
+    count = sum(map(len, rows))
+    return (
+        f"Rows and columns are {len(rows[0])} CPUs each, by number. A cell is the median time of a "
+        f"hand-over between CPUs of both. Of the {plural(count * (count - 1) // 2, 'pair')}, "
+        f"{len(distances):,} were measured. {nearest}"
     )
 
 

@@ -19,15 +19,8 @@ from hostbench.report.content import (
     RowGroup,
     Table,
 )
-from hostbench.report.figures import NOTHING, primary
-from hostbench.report.grouping import (
-    THREADS,
-    Layout,
-    distinguishing_params,
-    group_name,
-    param_meanings,
-    resolved,
-)
+from hostbench.report.figures import NOTHING, primary, sentence
+from hostbench.report.grouping import THREADS, Layout, resolved, series_names
 
 WORKLOAD = "cpu.roofline"
 FMAS = "fmas"
@@ -74,27 +67,27 @@ class Roof:
 def roofline_blocks(cases: Sequence[CaseResult]) -> Iterator[Block]:
     """Yield what the part about the workload shows above its figures."""
     yield INTRODUCTION
-    roofs = _roofs(cases)
+    roofs, shared = _roofs(cases)
     if not roofs:
         return
     yield _table(roofs)
     for first in range(0, len(roofs), ROOFS_A_CHART):
-        yield _chart(roofs[first : first + ROOFS_A_CHART])
+        yield _chart(roofs[first : first + ROOFS_A_CHART], shared)
 
 
-def _roofs(cases: Sequence[CaseResult]) -> list[Roof]:
-    """Return the roof of each set of cases with two intensities or more."""
+def _roofs(cases: Sequence[CaseResult]) -> tuple[list[Roof], str]:
+    """Return the roof of each set of cases with two intensities or more, and in words what all of
+    them share."""
     swept = [
         (case, {name: value for name, value in resolved(case).items() if name != FMAS})
         for case in cases
         if primary(case) and "operations_per_byte" in case.metrics
     ]
-    meanings = param_meanings(swept)
-    names = distinguishing_params([params for _, params in swept], LAYOUT, meanings)
+    names, shared = series_names(swept, LAYOUT)
     groups: dict[str, list[CaseResult]] = {}
-    for case, params in swept:
-        groups.setdefault(group_name(params, names, LAYOUT, meanings), []).append(case)
-    return [_roof(name, found) for name, found in groups.items() if len(found) > 1]
+    for name, (case, _) in zip(names, swept, strict=True):
+        groups.setdefault(name, []).append(case)
+    return [_roof(name, found) for name, found in groups.items() if len(found) > 1], shared
 
 
 def _roof(name: str, cases: Sequence[CaseResult]) -> Roof:
@@ -125,12 +118,13 @@ def _point(case: CaseResult) -> CurvePoint:
     )
 
 
-def _chart(roofs: Sequence[Roof]) -> Chart:
+def _chart(roofs: Sequence[Roof], shared: str) -> Chart:
     measured = [Curve(roof.name, roof.points) for roof in roofs]
     lines = [Curve("", roof.line, beside=number) for number, roof in enumerate(roofs)]
+    sentences = [sentence(f"All curves: {shared}")] if shared else []
     return Chart(
         title="Roofline",
-        description=" ".join(_in_words(roof) for roof in roofs),
+        description=" ".join((*sentences, *(_in_words(roof) for roof in roofs))),
         drawing=CurveChart(
             INTENSITY,
             RATE,

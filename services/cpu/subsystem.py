@@ -61,6 +61,12 @@ class Cpu(Subsystem, HasPeers, HasChecks, HasReport):
 
         return report(cases, document)
 
+    def least_instructions(self, case: "CaseResult", document: "ResultDocument") -> float | None:
+        """See services.cpu.instructions."""
+        from services.cpu.instructions import least_instructions
+
+        return least_instructions(document.host, case)
+
 
 SUBSYSTEM = Cpu(
     name="cpu",

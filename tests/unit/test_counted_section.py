@@ -6,7 +6,7 @@ import pytest
 
 from hostbench.model.events import Counted, EndEvent, Energy
 from hostbench.model.result import ResultDocument
-from hostbench.report.content import Paragraph, Table
+from hostbench.report.content import Bullets, Paragraph, Table
 from hostbench.report.counted import counted_section
 from tests.unit.report_documents import sampled_run
 
@@ -40,8 +40,8 @@ def test_counts_and_energy_have_a_row_each_case() -> None:
     assert section is not None
     (table,) = [block for block in section.blocks if isinstance(block, Table)]
     ((row,),) = [group.rows for group in table.groups]
-    assert row[1] == "2.00" and row[2] == "3.000 GHz" and row[4] == "100.0 W"
-    assert "per operation" in str(row[6])
+    assert row[1] == "2.00" and row[2] == "3.000 GHz" and row[5] == "100.0 W"
+    assert "per operation" in str(row[7])
     assert any("their memory" in str(block) for block in section.blocks)
 
 
@@ -54,3 +54,30 @@ def test_what_is_missing_has_its_reason_once(reasons: dict[str, str]) -> None:
     assert section is not None
     texts = [str(block.text) for block in section.blocks if isinstance(block, Paragraph)]
     assert texts == [f"Not counted: {reason}." for reason in reasons.values()]
+
+
+# Each of 64 lanes of a register, by one instruction.
+OPERATIONS = 64 * 12e9
+
+
+@pytest.mark.parametrize(
+    ("operations", "hertz", "of_clock", "of_loop", "doubts"),
+    [
+        (OPERATIONS / 1.01, 3e9, "100.0 %", "101.0 %", []),
+        (OPERATIONS * 1.25, 3e9, "100.0 %", "80.0 %", ["80.0 % of the instructions"]),
+        (OPERATIONS / 1.01, 2.5e9, "120.0 %", "101.0 %", ["clock is 120.0 % of the measured"]),
+    ],
+)
+def test_counts_are_held_against_the_loop_and_the_clock(
+    operations: float, hertz: float, of_clock: str, of_loop: str, doubts: list[str]
+) -> None:
+    counted = Counted(cycles=6_000_000_000, instructions=12_000_000_000, cpu_s=2.0)
+    metrics = {"work_operations": operations, "clock_hertz": hertz}
+    section = counted_section(whose_ends_have(counted=counted, metrics=metrics, reasons={}))
+    assert section is not None
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    ((row,),) = [group.rows for group in table.groups]
+    assert row[3:5] == (of_clock, of_loop)
+    said = [str(item) for one in section.blocks if isinstance(one, Bullets) for item in one.items]
+    assert len(said) == len(doubts)
+    assert all(part in text for part, text in zip(doubts, said, strict=True))

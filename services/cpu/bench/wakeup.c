@@ -5,20 +5,24 @@
 #include "partner.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum {
     REST_NS = 50 * 1000, /* between two, in which the sleeper goes to sleep */
     LOOK_SPINS = 1 << 14,
+    PERIOD_NS = 1000 * 1000, /* of the timer: cyclictest's own default */
+    SECOND_NS = 1000 * 1000 * 1000,
 };
 
-static const char *const by_words[] = {"futex", "eventfd", NULL};
+static const char *const by_words[] = {"futex", "eventfd", "timer", NULL};
 static const char *const on_words[] = {"same_cpu", "other_cpu", NULL};
 
 struct sleeper {
@@ -79,14 +83,35 @@ static bool on_other_cpu(const struct run *run)
     return !strcmp(run_choice(run, "on"), "other_cpu");
 }
 
+static bool by_timer(const struct run *run)
+{
+    return !strcmp(run_choice(run, "by"), "timer");
+}
+
 static int check(struct run *run)
 {
     struct cpulist left = run_cpus_left(run);
     size_t others = left.count;
     cpulist_free(&left);
-    if (others > 0 || !on_other_cpu(run))
+    if (!on_other_cpu(run) || (others > 0 && !by_timer(run)))
         return EXIT_OK;
-    run_reason(run, "one thread wakes another on a second CPU: this process may use one CPU alone");
+    run_reason(run, by_timer(run) ? "a timer wakes a thread on the CPU where it set the timer: "
+                                    "use --on same_cpu"
+                                  : "one thread wakes another on a second CPU: this process may "
+                                    "use one CPU alone");
+    return EXIT_UNSUPPORTED;
+}
+
+/* By default the kernel may put a timer of an ordinary thread off by 50 µs, to combine it with
+ * others: that would hide how late it is. */
+static int forbid_slack(struct run *run)
+{
+    if (prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0) == 0)
+        return EXIT_OK;
+    run_reason(run,
+               "the kernel refuses a timer slack of 1 ns (%s): the figure would be what it may put "
+               "timers off by",
+               strerror(errno));
     return EXIT_UNSUPPORTED;
 }
 
@@ -116,11 +141,13 @@ static int setup(struct thread *thread)
         return partner_lacks(run, "memory");
     memset(sleeper, 0, sizeof *sleeper);
     sleeper->run = run;
+    run_set_unit(run, 1, 1);
+    if (by_timer(run))
+        return forbid_slack(run);
     sleeper->by_futex = !strcmp(run_choice(run, "by"), "futex");
     sleeper->eventfd = eventfd(0, EFD_CLOEXEC);
     if (sleeper->eventfd < 0)
         return partner_lacks(run, "eventfd");
-    run_set_unit(run, 1, 1);
     choose_cpu(thread, sleeper);
     return start_sleeper(run, sleeper);
 }
@@ -138,10 +165,12 @@ static void ring(struct sleeper *sleeper)
 static void teardown(struct thread *thread)
 {
     struct sleeper *sleeper = thread->state;
-    atomic_store(&sleeper->over, true);
-    ring(sleeper);
-    pthread_join(sleeper->handle, NULL);
-    close(sleeper->eventfd);
+    if (!by_timer(thread->run)) {
+        atomic_store(&sleeper->over, true);
+        ring(sleeper);
+        pthread_join(sleeper->handle, NULL);
+        close(sleeper->eventfd);
+    }
     free(sleeper);
 }
 
@@ -183,9 +212,8 @@ static int wake(struct thread *thread, struct sleeper *sleeper, bool resting)
     return EXIT_OK;
 }
 
-static int loop(struct thread *thread)
+static int wake_again_and_again(struct thread *thread, struct sleeper *sleeper)
 {
-    struct sleeper *sleeper = thread->state;
     bool resting = sleeper->cpu == thread->cpu;
     uint64_t before = sleeper->switches, begun = 0;
     int failure = EXIT_OK;
@@ -196,6 +224,50 @@ static int loop(struct thread *thread)
     sleeper->wakings = begun;
     sleeper->used = sleeper->switches - before;
     return failure;
+}
+
+/* ---- by a timer ---------------------------------------------------------------------------------- */
+
+static int wait_for_timer(struct thread *thread, uint64_t due_ns, uint64_t *woken_ns)
+{
+    const struct timespec due = {.tv_sec = (time_t)(due_ns / SECOND_NS),
+                                 .tv_nsec = (long)(due_ns % SECOND_NS)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+    *woken_ns = now_ns();
+    if (*woken_ns >= due_ns) {
+        run_loop_done(thread, 0, *woken_ns - due_ns);
+        return EXIT_OK;
+    }
+    run_reason(thread->run,
+               "the thread on CPU %d was awake %" PRIu64
+               " ns before its timer was due: the kernel does not keep time, or it forbids "
+               "clock_nanosleep(); do not trust its figures",
+               thread->cpu, due_ns - *woken_ns);
+    return EXIT_FAILED;
+}
+
+/* As in cyclictest, timers are due at equal distances, whenever the thread really woke up, and those
+ * that passed meanwhile are left out. */
+static int wait_for_timers(struct thread *thread, struct sleeper *sleeper)
+{
+    uint64_t due_ns = now_ns() + PERIOD_NS, woken_ns = 0, before = partner_switches(), begun = 0;
+    int failure = EXIT_OK;
+    for (; !failure && !run_loop_over(thread, begun, now_s()); begun++) {
+        failure = wait_for_timer(thread, due_ns, &woken_ns);
+        if (woken_ns >= due_ns)
+            due_ns += ((woken_ns - due_ns) / PERIOD_NS + 1) * PERIOD_NS;
+    }
+    sleeper->wakings = begun;
+    sleeper->used = partner_switches() - before;
+    return failure;
+}
+
+/* ---- both ---------------------------------------------------------------------------------------- */
+
+static int loop(struct thread *thread)
+{
+    return by_timer(thread->run) ? wait_for_timers(thread, thread->state)
+                                 : wake_again_and_again(thread, thread->state);
 }
 
 static int verify(struct thread *thread, uint64_t units)
@@ -214,8 +286,9 @@ static const struct param params[] = {
      .choices = by_words,
      .roles = ROLE_AXIS | ROLE_TAG,
      .title = "mechanism",
-     .help = "What the second thread sleeps on. futex: as the locks of threads do; eventfd: a "
-             "read() of an eventfd, as event loops do."},
+     .help = "What the thread sleeps on. futex: as the locks of threads do; eventfd: a read() of "
+             "an eventfd, as event loops do; timer: no thread wakes it, but a timer of the kernel, "
+             "as one does that sleeps until a given time (clock_nanosleep)."},
     {.name = "on",
      .type = PARAM_CHOICE,
      .initial = "same_cpu",
@@ -224,7 +297,8 @@ static const struct param params[] = {
      .title = "place",
      .help =
          "Where the second thread sleeps. same_cpu: on the CPU of the thread that wakes it, which "
-         "then goes to sleep itself; other_cpu: on another CPU, which is idle until then."},
+         "then goes to sleep itself; other_cpu: on another CPU, which is idle until then. A timer "
+         "has same_cpu alone."},
     {.name = NULL},
 };
 
@@ -232,11 +306,13 @@ static const char *const excludes[] = {"threads", NULL};
 
 WORKLOAD(wakeup) = {
     .name = "wakeup",
-    .description = "One thread wakes another that sleeps, about ten thousand times a second.",
+    .description = "One thread wakes another that sleeps, about ten thousand times a second; or a "
+                   "timer wakes it, a thousand times a second.",
     .rate = {.name = "wakeup_time_s",
              .unit = "s",
              .description = "Median time from just before the system call that wakes the thread "
-                            "until that thread has read the clock.",
+                            "(timer: from the time that it waits for) until that thread has read "
+                            "the clock.",
              .combine = COMBINE_MEDIAN,
              .time = true},
     .params = params,

@@ -47,6 +47,7 @@ def time_s(*arguments: str, name: str) -> float:
     [
         (("syscall", "--threads", "1"), "call_time_s", 10e-9, 10e-6),
         (("wakeup",), "wakeup_time_s", 100e-9, 10e-3),
+        (("wakeup", "--by", "timer"), "wakeup_time_s", 100e-9, 10e-3),
         (("page_fault",), "fault_time_s", 20e-9, 1e-3),
         (("process_start",), "start_time_s", 10e-6, 0.1),
         (("process_start", "--how", "exec"), "start_time_s", 50e-6, 1.0),
@@ -95,6 +96,33 @@ def test_on_one_cpu_what_needs_two_is_skipped(arguments: tuple[str, ...]) -> Non
     result = call(*arguments, cpus=str(CPUS[0]))
     assert result.returncode == UNSUPPORTED
     assert "one CPU alone" in json.loads(result.stdout)["reason"]
+
+
+def test_a_timer_has_no_other_cpu() -> None:
+    result = call("wakeup", "--by", "timer", "--on", "other_cpu")
+    assert result.returncode == UNSUPPORTED
+    assert "use --on same_cpu" in json.loads(result.stdout)["reason"]
+
+
+def test_timers_are_a_millisecond_apart() -> None:
+    command = [str(PROGRAM), "wakeup", "--by=timer", "--work=40", "--warmup-s=0"]
+    output = subprocess.check_output(command, text=True, timeout=60)
+    end = json.loads(output.splitlines()[-1])
+    assert end["metrics"]["work_operations"] == 40
+    assert end["elapsed_s"] > 0.039
+
+
+def test_a_thread_that_is_awake_before_its_timer_has_no_figure(tmp_path: Path) -> None:
+    """As in a sandbox that returns from the call at once."""
+    shim = tmp_path / "shim.so"
+    source = "int clock_nanosleep() { return 0; }"
+    gcc = ["gcc", "-shared", "-fPIC", "-fno-builtin", "-x", "c", "-", "-o", str(shim)]
+    subprocess.run(gcc, input=source, text=True, check=True)
+    command = ["env", f"LD_PRELOAD={shim}", str(PROGRAM), "wakeup", "--by=timer", *BRIEF]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == FAILED
+    message = json.loads(result.stdout.splitlines()[-1])["message"]
+    assert "ns before its timer was due" in message
 
 
 def test_threads_that_share_a_cpu_hand_no_line_over() -> None:
