@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from hostbench.base.units import human, percent, plural
 from hostbench.model.result import CaseResult, ResultDocument, TrialRecord, Verdict
@@ -29,6 +30,8 @@ SAMPLES_LEAST = 3
 CHARTS_MOST = 12
 # A limit farther away than this would compress the series.
 LIMIT_SHOWN = 1.25
+# Of a trial's length.
+PAUSE_MOST = 0.5
 _WORST_FIRST = (Verdict.INVALID, Verdict.DISTURBED, Verdict.NOISY)
 _TRIAL_COLUMNS = (
     Column("trial", figures=True),
@@ -75,7 +78,8 @@ def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
         "Each point is one sample: the work of one interval divided by its time, disturbances "
         "included. The charts below it show the other values of a sample on the same axis: the "
         "share of slices without interruption and the core clock; for disks and round trips, "
-        "the latency; for a GPU, its clock, power and temperature. Steal and pressure are "
+        "the latency; for a GPU, its clock, power and temperature. Pauses between trials are "
+        "shortened. Steal and pressure are "
         "known only for a whole trial: the tables have them."
     )
     if drawn < of:
@@ -148,8 +152,14 @@ def _panel(trials: Sequence[TrialRecord], metric: Metric, case: CaseResult) -> P
 
 
 def _offset_s(trial: TrialRecord, trials: Sequence[TrialRecord]) -> float:
-    """Return the trial's place on the axis: trials follow one another as they did in time."""
-    return trial.time_unix_s - trials[0].time_unix_s
+    """Return the trial's place on the axis: trials follow one another as they did in time. Other
+    cases may have had their turn between them, so pauses are at most a part of a trial long."""
+    offset_s = 0.0
+    for before, after in pairwise(trials[: trials.index(trial) + 1]):
+        length_s = before.samples[-1].t_s
+        pause_s = after.time_unix_s - before.time_unix_s - length_s
+        offset_s += length_s + min(max(pause_s, 0.0), PAUSE_MOST * length_s)
+    return offset_s
 
 
 def sample_line(trial: TrialRecord, name: str, offset_s: float) -> Line:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 # A tick at the end of an axis counts, despite rounding errors of binary fractions.
 _ROUNDING = 1e-9
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
-# 1, 2 and 5 of each decade have ticks if there are at most this many decades.
-FINE_DECADES = 5
+# 1, 2 and 5 of each decade have ticks if there are at most this many of them for each place.
+FINE_MOST = 1.5
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ def linear_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def logarithmic_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return 1, 2 and 5 of each decade. For many decades, return at most `most` powers of ten; for
+    """Return 1, 2 and 5 of each decade. If these are many, return at most `most` powers of ten; for
     at most one such tick, the ticks of a linear axis."""
-    fine = high <= low * 10**FINE_DECADES
     decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
-    every = 1 if fine else math.ceil(len(decades) / most)
-    ticks = [
-        part * 10.0**decade
-        for decade in decades
-        if decade % every == 0
-        for part in ((1, 2, 5) if fine else (1,))
-        if low <= part * 10.0**decade <= high
+    every = math.ceil(len(decades) / most)
+    powers = [10.0**decade for decade in decades]
+    fine = [part * power for power in powers for part in (1, 2, 5) if low <= part * power <= high]
+    coarse = [
+        power
+        for decade, power in zip(decades, powers, strict=True)
+        if decade % every == 0 and low <= power <= high
     ]
+    ticks = fine if len(fine) <= FINE_MOST * most or len(coarse) < 2 else coarse
     return ticks if len(ticks) > 1 else linear_ticks(low, high, most)
 
 

@@ -13,7 +13,7 @@ NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
 SHOWN = 0.9
 AXIS_PX, BOTTOM_PX, SIDE_PX = 22, 8, 66
 # The most that labels may take from the strips.
-LABELS_MOST_PX, LABEL_GAP_PX = 300, 10
+LABELS_MOST_PX, LABEL_GAP_PX = 400, 10
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ class _Strips:
 
     def row(self, row: SpreadRow, y: float) -> None:
         if self._layout.labels:
-            self._canvas.text((self._layout.labels - LABEL_GAP_PX, y), row.label, anchor="end")
+            x = self._layout.labels - LABEL_GAP_PX
+            self._canvas.text((x, y), _cut(row.label, x), anchor="end")
         else:
             self._canvas.text((0, y - 8), row.label)
             y += 7
@@ -119,6 +120,12 @@ class _Strips:
             self._canvas.text((self._left - 10, y), f"−{percent(-low)}", anchor="end")
         if (high := max(deviations, default=0.0)) > 0:
             self._canvas.text((self._right + 10, y), f"+{percent(high)}")
+
+
+def _cut(label: str, width: float) -> str:
+    """Return the end of a label that is too long: what is left out stands in the table."""
+    most = int(width / CHARACTER_PX)
+    return label if len(label) <= most else f"…{label[1 - most :]}"
 
 
 def _drawn(chart: SpreadChart, title: str, layout: _Layout, css_class: str) -> str:

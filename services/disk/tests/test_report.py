@@ -106,8 +106,8 @@ def test_throughput_is_a_curve_over_blocks_and_bars_of_the_rest() -> None:
     found = charts(whole())
     curve = found["Throughput over the block size"].drawing
     assert list(curves(curve)) == [
-        "seq_read, queue_depth=1, direct",
-        "seq_write, queue_depth=1, direct",
+        "seq_read",
+        "seq_write",
     ]
     for points in curves(curve).values():
         assert [x for x, _ in points] == [4 * KIB, 64 * KIB, 512 * KIB, MIB, 10 * MIB]

@@ -129,8 +129,11 @@ def test_swept_working_sets_are_curves_with_bytes_per_cycle() -> None:
     document = document_of(*ladder, ("triad", {"threads": 2}), ("add", {"threads": 2}))
     found = charts(document)
     drawn = curves(found["Bandwidth over the working set"].drawing)
-    assert [name.partition(",")[0] for name in drawn] == ["read", "copy"]
-    assert [x for x, _ in drawn["read, 1 thread, huge pages"]] == [
+    assert list(drawn) == ["read", "copy"]
+    assert (
+        "All curves: 1 thread, huge pages." in found["Bandwidth over the working set"].description
+    )
+    assert [x for x, _ in drawn["read"]] == [
         16 * KIB,
         256 * KIB,
         8 * MIB,
@@ -151,8 +154,8 @@ def test_a_curve_for_each_page_mode_with_the_caches() -> None:
     chart = charts(whole())["Latency over the working set"]
     drawing = chart.drawing
     found = curves(drawing)
-    assert list(found) == ["huge pages, 1 thread", "pages of 4 KiB, 1 thread"]
-    assert [x for x, _ in found["huge pages, 1 thread"]] == [1 << n for n in range(12, 31, 2)]
+    assert list(found) == ["huge pages", "pages of 4 KiB"]
+    assert [x for x, _ in found["huge pages"]] == [1 << n for n in range(12, 31, 2)]
     assert isinstance(drawing, CurveChart)
     assert drawing.x.logarithmic and drawing.x.unit == "byte"
     assert [(mark.label, mark.x) for mark in drawing.marks] == [
@@ -186,8 +189,8 @@ def test_a_point_beside_a_curve_is_drawn() -> None:
     )
     found = curves(charts(document)["Latency over the working set"].drawing)
     assert {name: len(points) for name, points in found.items()} == {
-        "huge pages, 2 threads": 2,
-        "pages of 4 KiB, 2 threads": 1,
+        "huge pages": 2,
+        "pages of 4 KiB": 1,
     }
     assert html(report_of(document, "result.json"))
 
@@ -311,8 +314,8 @@ def test_jumps_are_curves_with_the_cache_of_instructions() -> None:
     document = document.model_copy(update={"host": host})
     drawing = curve_of(document, "Time of a jump over the size of the code")
     found = curves(drawing)
-    assert list(found) == ["random, huge pages, 1 thread", "sequential, huge pages, 1 thread"]
-    assert [x for x, _ in found["random, huge pages, 1 thread"]] == [16 * KIB, MIB, GIB]
+    assert list(found) == ["random", "sequential"]
+    assert [x for x, _ in found["random"]] == [16 * KIB, MIB, GIB]
     marks = [mark.label for mark in drawing.marks]
     assert marks == ["L1 32 KiB", "L2 2 MiB", "L3 480 MiB"]
     (group,) = tables(document)["Cycles of a jump"].groups
@@ -325,7 +328,7 @@ def test_jumps_are_curves_with_the_cache_of_instructions() -> None:
 def test_latency_under_load_is_joined_by_intensity() -> None:
     chart = charts(whole())["Latency under load"]
     found = curves(chart.drawing)
-    assert list(found) == ["read, huge pages", "copy, huge pages"]
+    assert list(found) == ["read", "copy"]
     for points in found.values():
         assert len(points) == 6
         assert points[0][0] == 0 and points[0][1] < points[-1][1]
@@ -351,8 +354,8 @@ def test_raw_empty_and_net_stand_side_by_side() -> None:
 
 def test_blocks_are_curves_and_have_their_distribution() -> None:
     found = curves(charts(whole())["Bandwidth over the size of a block"].drawing)
-    assert list(found) == ["read_write, sequential, 2 threads", "read_write, random, 2 threads"]
-    assert [x for x, _ in found["read_write, random, 2 threads"]][:3] == [1, 64, 4 * KIB]
+    assert list(found) == ["sequential", "random"]
+    assert [x for x, _ in found["random"]][:3] == [1, 64, 4 * KIB]
     table = tables(whole())["Time of a block"]
     (group,) = table.groups
     assert [line[1] for line in group.rows] == ["64 KiB", "1 MiB", "64 MiB", "1 GiB"] * 2
