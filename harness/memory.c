@@ -13,6 +13,16 @@
 
 static const double KIB = 1024;
 
+const char *memory_in_words(double bytes, char text[MEMORY_WORDS])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    for (; bytes >= KIB && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= KIB;
+    snprintf(text, MEMORY_WORDS, "%.4g %s", bytes, units[unit]);
+    return text;
+}
+
 /* The text behind "key" at the start of a line of a file; false without one. */
 static bool line_behind(const char *path, const char *key, char *text, size_t size)
 {

@@ -13,6 +13,11 @@ struct memory_budget {
 
 struct run;
 
+enum { MEMORY_WORDS = 24 };
+
+/* A size as people write it, such as "48 KiB" or "1.5 GiB". Returns the text. */
+const char *memory_in_words(double bytes, char text[MEMORY_WORDS]);
+
 /* Memory that can still be filled: MemAvailable, the same of the NUMA nodes that the cpuset allows,
  * and the headroom of every control group on the way to the root. `proc` and `sys` are "/proc" and
  * "/sys" outside tests. false when nothing is known. */

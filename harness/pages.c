@@ -21,7 +21,6 @@
 #define MAP_HUGE_2MB (21 << 26)
 #endif
 
-static const double GB = 1e9;
 /* A part is touched in so many pieces, of these sizes. */
 enum { PIECES = 16, PIECE_MIN = HUGE_PAGE_BYTES, PIECE_MAX = 16 * HUGE_PAGE_BYTES };
 
@@ -53,8 +52,9 @@ const char *pages_unsupported(enum page_mode mode)
 
 static int no_addresses(struct run *run, size_t bytes)
 {
-    run_reason(run, "no %.3g GB of address space (%s): use less, or raise ulimit -v",
-               (double)bytes / GB, strerror(errno));
+    char words[MEMORY_WORDS];
+    run_reason(run, "no %s of address space (%s): use less, or raise ulimit -v",
+               memory_in_words((double)bytes, words), strerror(errno));
     return EXIT_RESOURCE;
 }
 
@@ -131,10 +131,12 @@ static int check_left(struct run *run, const struct pages *pages, size_t piece)
     double needed = fmin((double)piece * run_threads(run), unfilled);
     if (left.bytes >= needed)
         return EXIT_OK;
+    char left_words[MEMORY_WORDS], needed_words[MEMORY_WORDS];
     run_reason(run,
-               "memory ran short while it was filled: %.3g GB are left (%s), the next pieces of "
-               "all threads use %.3g GB: stop what uses it, or use less",
-               left.bytes / GB, left.limit, needed / GB);
+               "memory ran short while it was filled: %s are left (%s), the next pieces of all "
+               "threads use %s: stop what uses it, or use less",
+               memory_in_words(left.bytes, left_words), left.limit,
+               memory_in_words(needed, needed_words));
     return EXIT_RESOURCE;
 }
 
@@ -146,10 +148,11 @@ static int fill(struct run *run, char *at, size_t bytes)
     if (madvise(at - ahead, rounded_up(bytes + ahead, page), MADV_POPULATE_WRITE) == 0)
         return EXIT_OK;
     if (errno != EINVAL) {
+        char words[MEMORY_WORDS];
         run_reason(run,
-                   "the kernel gave no pages for %.3g GB (%s): use less, or check for a limit on "
-                   "such pages in the control group",
-                   (double)bytes / GB, strerror(errno));
+                   "the kernel gave no pages for %s (%s): use less, or check for a limit on such "
+                   "pages in the control group",
+                   memory_in_words((double)bytes, words), strerror(errno));
         return EXIT_RESOURCE;
     }
     memset(at, 0, bytes);

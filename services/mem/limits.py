@@ -10,7 +10,7 @@ counted.
 from collections.abc import Iterable
 
 from hostbench.base.files import cpu_list
-from hostbench.base.units import human
+from hostbench.base.units import binary_bytes
 from hostbench.host.memory import BANDWIDTH_VARIABLE
 from hostbench.model.events import EndEvent, StartEvent
 from hostbench.model.host import Cache, Channels, HostInventory, Memory
@@ -57,8 +57,8 @@ def bandwidth_limit(memory: Memory | None, size: object, cache: int | None) -> L
         return _null("the trial does not report how large its working set is (size_bytes)")
     if size < CACHES_LEAST * cache * (1 - ROUNDING):
         return _null(
-            f"a working set of {human(size, 'byte')} is less than {CACHES_LEAST} times the "
-            f"last-level cache ({human(cache, 'byte')}), which has a part in its figure"
+            f"a working set of {binary_bytes(size)} is less than {CACHES_LEAST} times the "
+            f"last-level cache ({binary_bytes(cache)}), which has a part in its figure"
         )
     value = 1.0
     for factor in factors:

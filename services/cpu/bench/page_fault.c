@@ -3,10 +3,12 @@
 #include "monotonic.h"
 #include "pages.h"
 #include "partner.h"
+#include "textfile.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,6 +18,8 @@ enum {
     ATTEMPTS = 4,                       /* as many huge pages as the region has */
     FAULTS_TIMED = 64, /* small ones in a row, since reading the clock costs 5 % of one */
 };
+
+#define ENABLED "/sys/kernel/mm/transparent_hugepage/enabled"
 
 /* Some faults are of the program's own stack and code, or of a sanitizer's. */
 static const double FAULTS_OFF = 0.01, FAULTS_OF_OTHERS = 32;
@@ -68,6 +72,19 @@ static int give_back(struct run *run, struct faulter *faulter)
     return partner_lacks(run, "way to give memory back");
 }
 
+static int no_huge_page(struct run *run)
+{
+    char enabled[64];
+    bool known = textfile_read(ENABLED, enabled, sizeof enabled);
+    if (!known || strstr(enabled, "[never]"))
+        run_reason(run, "the kernel gives no huge pages: write madvise to " ENABLED);
+    else
+        run_reason(run, "the kernel gives no huge page, though they are switched on: this process "
+                        "may not have any (PR_SET_THP_DISABLE), or its free memory is in pieces; "
+                        "free some, or write 1 to /proc/sys/vm/compact_memory");
+    return EXIT_UNSUPPORTED;
+}
+
 static int setup(struct thread *thread)
 {
     struct run *run = thread->run;
@@ -91,9 +108,7 @@ static int setup(struct thread *thread)
         if (minor_faults() - before <= 1)
             return EXIT_OK;
     }
-    run_reason(run, "the kernel gives no huge page, though they are switched on: its free memory "
-                    "is in pieces; free some, or write 1 to /proc/sys/vm/compact_memory");
-    return EXIT_UNSUPPORTED;
+    return no_huge_page(run);
 }
 
 static int loop(struct thread *thread)

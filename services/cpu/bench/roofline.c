@@ -192,11 +192,18 @@ static size_t rounded_up(size_t bytes, size_t unit)
 static void resolve_size(struct run *run, const struct memory_budget *budget)
 {
     struct caches caches;
+    char array[MEMORY_WORDS], llc[MEMORY_WORDS];
     if (!run_choice(run, "size_bytes"))
         return;
     run_caches(run, &caches);
-    double bytes = fmax(AUTO_CACHES * caches.llc, AUTO_LEAST_BYTES);
-    run_set_count(run, "size_bytes", (uint64_t)fmin(bytes, AUTO_SHARE * budget->bytes));
+    double wanted = fmax(AUTO_CACHES * caches.llc, AUTO_LEAST_BYTES);
+    double size = fmin(wanted, AUTO_SHARE * budget->bytes);
+    run_set_count(run, "size_bytes", (uint64_t)size);
+    if (size < AUTO_CACHES * caches.llc)
+        run_warning(run, "cache_influenced",
+                    "the array of %s is all that 60 %% of the memory allows (%s), less than 4 "
+                    "times the last-level caches (%s): the sloping roof is partly theirs",
+                    memory_in_words(size, array), budget->limit, memory_in_words(caches.llc, llc));
 }
 
 static int check(struct run *run)

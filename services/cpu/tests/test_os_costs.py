@@ -1,5 +1,6 @@
 """What the kernel and the way between cores cost: plausible figures, and what is skipped where."""
 
+import ctypes
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from tests.machine_code import ROOT
 
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
 FAILED, UNSUPPORTED = 1, 4
+PR_SET_THP_DISABLE = 41
 BRIEF = ("--duration-s", "0.1", "--warmup-s", "0.02")
 CPUS = sorted(os.sched_getaffinity(0))
 two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
@@ -123,6 +125,21 @@ def test_a_thread_that_is_awake_before_its_timer_has_no_figure(tmp_path: Path) -
     assert result.returncode == FAILED
     message = json.loads(result.stdout.splitlines()[-1])["message"]
     assert "ns before its timer was due" in message
+
+
+def test_without_huge_pages_their_fault_is_skipped() -> None:
+    command = [str(PROGRAM), "page_fault", "--pages=huge", *BRIEF]
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, preexec_fn=without_huge_pages
+    )
+    assert result.returncode == UNSUPPORTED
+    reason = json.loads(result.stdout)["reason"]
+    assert "PR_SET_THP_DISABLE" in reason or "write madvise to /sys" in reason
+
+
+def without_huge_pages() -> None:
+    """Forbid them for this process and the program that it turns into."""
+    assert ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0
 
 
 def test_threads_that_share_a_cpu_hand_no_line_over() -> None:

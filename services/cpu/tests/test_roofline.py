@@ -86,6 +86,17 @@ def test_a_size_is_refused_that_leaves_a_thread_too_little_or_memory_too_small()
     assert "--size-bytes 900000000000000 on 1 threads needs" in large["message"]
 
 
+def test_an_array_that_memory_makes_small_is_no_roof_of_memory() -> None:
+    """Less than four times the caches, on any host whose last one has 8 MiB or more."""
+    options = ["roofline", "--threads=1", "--duration-s=0.02", "--warmup-s=0"]
+    command = ["prlimit", f"--as={64 << 20}", str(PROGRAM), *options]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    (message,) = [one["message"] for one in events if one.get("code") == "cache_influenced"]
+    assert "RLIMIT_AS" in message and "GiB" not in message.partition(" is all")[0]
+
+
 def test_the_report_draws_roofs_ridge_and_noise(tmp_path: Path) -> None:
     suite = tmp_path / "suite.yaml"
     suite.write_text(SUITE, encoding="utf-8")

@@ -127,6 +127,7 @@ static int check_memory(struct run *run, const struct nodes *nodes)
 {
     struct memory_budget budget;
     double caches = caches_of_a_node(nodes);
+    char set[MEMORY_WORDS], llc[MEMORY_WORDS];
     bool given = !run_choice(run, NUMA_SIZE);
     if (!run_memory_budget(run, &budget))
         budget.bytes = INFINITY;
@@ -145,9 +146,9 @@ static int check_memory(struct run *run, const struct nodes *nodes)
         run_set_count(run, NUMA_SIZE, (uint64_t)size);
     if (size / 2 < AUTO_CACHES * caches)
         run_warning(run, "cache_influenced",
-                    "half of the %.3g GB on each node is less than 4 times the last-level caches "
-                    "of a node's CPUs (%.3g GB): part of it stays in them",
-                    size / GB, caches / GB);
+                    "half of the %s on each node is less than 4 times the last-level caches of a "
+                    "node's CPUs (%s): part of it stays in them",
+                    memory_in_words(size, set), memory_in_words(caches, llc));
     return EXIT_OK;
 }
 

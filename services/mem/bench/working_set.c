@@ -164,16 +164,19 @@ static int too_small(struct run *run, const struct demand *demand)
 static void warn_of_caches(const struct run *run, double size, const struct caches *caches,
                            bool chosen)
 {
+    char set[MEMORY_WORDS], llc[MEMORY_WORDS];
+    memory_in_words(size, set);
+    memory_in_words(caches->llc, llc);
     if (chosen)
         run_warning(run, "cache_influenced",
-                    "the working set of %.3g GB is all that 60 %% of the memory allows, less than "
-                    "4 times the last-level caches (%.3g GB): part of it stays in them",
-                    size / GB, caches->llc / GB);
+                    "the working set of %s is all that 60 %% of the memory allows, less than 4 "
+                    "times the last-level caches (%s): part of it stays in them",
+                    set, llc);
     else
         run_warning(run, "cache_influenced",
-                    "the working set of %.3g GB is less than 4 times the last-level caches "
-                    "(%.3g GB): part of it, or all, stays in them",
-                    size / GB, caches->llc / GB);
+                    "the working set of %s is less than 4 times the last-level caches (%s): part "
+                    "of it, or all, stays in them",
+                    set, llc);
 }
 
 static double automatic_size(const struct run *run, const struct demand *demand,

@@ -108,7 +108,7 @@ def test_the_limit_binds_what_does_not_fit_the_cache() -> None:
     assert limit(size=4 * LLC - 2 * MIB // 2).value is not None
     small = limit(size=2 * LLC)
     assert small.value is None
-    assert "67.11 MB is less than 4 times the last-level cache (33.55 MB)" in small.reason
+    assert "64 MiB is less than 4 times the last-level cache (32 MiB)" in small.reason
     # Two caches are used by threads on both.
     assert limit(size=4 * LLC, cpus=(0, 8)).value is None
     assert limit(size=8 * LLC, cpus=(0, 8)).value is not None
