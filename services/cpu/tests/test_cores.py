@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.each import each
 from tests.machine_code import ROOT, functions, loop, without
 
 RUNG_PROBE = Path(__file__).with_name("rung_probe.c")
+PAIR_PROBE = Path(__file__).with_name("pair_probe.c")
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
 UNSUPPORTED, WRONG = 4, 5
 CPUS = sorted(os.sched_getaffinity(0))
@@ -117,6 +119,24 @@ def test_rungs_are_at_equal_distances_from_one_to_all(threads: int, rung_probe: 
     assert (rungs[0], rungs[-1], len(rungs)) == (1, threads, min(threads, 32))
     steps = [after - before for before, after in pairwise(rungs)]
     assert not steps or 1 <= min(steps) <= max(steps) <= min(steps) + 1
+
+
+@pytest.fixture(scope="module")
+def pair_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return linked("probe", PAIR_PROBE, tmp_path_factory.mktemp("pairs"), "core_to_core", "main")
+
+
+@each("threads", [2, 3, 63, 64, 65, 96, 256, 384, 4096])
+def test_of_many_cpus_some_pairs_are_played_and_each_cpu_as_often(
+    threads: int, pair_probe: Path
+) -> None:
+    printed = subprocess.check_output([pair_probe, str(threads)], text=True)
+    pairs = [sorted(map(int, line.split())) for line in printed.splitlines()]
+    all_pairs = threads * (threads - 1) // 2
+    assert len({tuple(pair) for pair in pairs}) == len(pairs)
+    assert len(pairs) == all_pairs if threads <= 64 else 1000 < len(pairs) <= max(2016, threads)
+    times = Counter(thread for pair in pairs for thread in pair)
+    assert len(times) == threads and len(set(times.values())) == 1
 
 
 def test_one_cpu_has_one_rung() -> None:
