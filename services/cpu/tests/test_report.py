@@ -194,7 +194,11 @@ def test_a_yield_stands_beside_the_rates_behind_it() -> None:
 def test_many_cpus_are_rows_of_neighbours() -> None:
     """Of 256 CPUs, pairs at seven distances are measured: each cell has some of them."""
     steps = (1, 22, 43, 64, 85, 106, 128)
-    times_s = {(cpu, (cpu + step) % 256): 50e-9 for cpu in range(256) for step in steps}
+    times_s = {
+        (cpu, (cpu + step) % 256): 50e-9
+        for step in steps
+        for cpu in range(128 if step == 128 else 256)
+    }
     times_s[0, 1] = 25e-9
     case = with_pairs(times_s)
     (drawing,) = distances(case)
@@ -203,5 +207,5 @@ def test_many_cpus_are_rows_of_neighbours() -> None:
     part, *_ = (block for block in of(case) if isinstance(block, Part))
     (chart,) = (block for block in part.blocks if isinstance(block, Chart))
     assert (
-        "Of the 32,640 pairs, 1,792 were measured. The nearest pair: 25.00 ns" in chart.description
+        "Of the 32,640 pairs, 1,664 were measured. The nearest pair: 25.00 ns" in chart.description
     )
