@@ -75,10 +75,10 @@ def median_ns(thread: Mapping[str, Any]) -> int:
 def cyclictest_version() -> str:
     """Return the version of cyclictest. Raise SystemExit where there is none."""
     try:
-        said = subprocess.run(["cyclictest", "--help"], capture_output=True, text=True).stdout
+        text = subprocess.run(["cyclictest", "--help"], capture_output=True, text=True).stdout
     except FileNotFoundError:
         raise SystemExit("cyclictest is not there: apt-get install rt-tests") from None
-    return said.partition("\n")[0]
+    return text.partition("\n")[0]
 
 
 def main() -> None:
