@@ -1,4 +1,4 @@
-"""Figures for people: SI prefixes, three to four significant digits."""
+"""Figures for people: SI prefixes, three to four significant digits. And parts of sentences."""
 
 import math
 from collections.abc import Sequence
@@ -87,6 +87,15 @@ def percent(ratio: float | None) -> str:
     return f"{ratio * 100:.{digits}f} %"
 
 
+def plus_minus(half_width_ratio: float) -> str:
+    """Return `± 4.8 %` for 0.048: half an interval, as a share of the figure.
+
+    An interval is a factor in both directions. Where half of it is wider than the figure, a share
+    would seem to reach below zero, so the result is `± > 100 %`.
+    """
+    return "± > 100 %" if half_width_ratio > 1 else f"± {percent(half_width_ratio)}"
+
+
 def bound(ratio: float) -> str:
     """Return `80 %` for 0.8: a figure that was chosen, not measured."""
     return f"{ratio * 100:g} %"
@@ -101,6 +110,11 @@ def some_of(names: Sequence[str], most: int) -> str:
     """Return the first names, and how many more there are: `a, b and 7 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def full_sentence(text: str) -> str:
+    """Return the text with a full stop, unless it already ends a sentence."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def duration(seconds: float) -> str:

@@ -8,19 +8,18 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from hostbench.base.units import human, percent, plural
+from hostbench.base.units import full_sentence, human, percent, plural, plus_minus
 from hostbench.cli.render_list import console_for
 from hostbench.decisions.baseline_files import checked_host
 from hostbench.decisions.receipt import ITEMS_SHOWN, QUESTION, receipt_of
 from hostbench.judge.case import (
     REASONS_SHOWN,
-    full_sentence,
     grouped_reasons,
     reason_paragraphs,
     short_reasons,
 )
 from hostbench.judge.clock import share_of_limit
-from hostbench.judge.overview import SubsystemLine, condition_words, overview
+from hostbench.judge.overview import SubsystemLine, condition_words, ending_sentence, overview
 from hostbench.judge.peer import compared_quantity, shown_text, skipped_sentences
 from hostbench.model.baseline import HostWord, Receipt
 from hostbench.model.result import (
@@ -79,7 +78,7 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
     if document.schema_version == UNSEALED_SCHEMA:
         console.print(UNSEALED)
     if document.reason:
-        console.print(f"The job {document.job.state}: {full_sentence(document.reason)}")
+        console.print(ending_sentence(document.job.state, document.reason))
 
 
 def _is_long(document: ResultDocument) -> bool:
@@ -300,13 +299,17 @@ def _within(case: CaseResult, half_width_ratio: float | None) -> Text:
     if half_width_ratio is None:
         return Text("–")
     is_wide = half_width_ratio > case.repeats.target
-    return Text(f"±{_narrow(half_width_ratio)}", style="yellow" if is_wide else "")
+    return Text(_without_spaces(plus_minus(half_width_ratio)), style="yellow" if is_wide else "")
 
 
 def _narrow(ratio: float | None) -> str:
-    """Return a share such as `99.8%`: without the space, most cases fit on one line of 80
-    columns."""
-    return percent(ratio).replace(" ", "")
+    """Return a share such as `99.8%`."""
+    return _without_spaces(percent(ratio))
+
+
+def _without_spaces(text: str) -> str:
+    """Return a text in which most cases fit on one line of 80 columns."""
+    return text.replace(" ", "")
 
 
 def _verdict(case: CaseResult, columns: int) -> Text:
@@ -341,7 +344,7 @@ def _figure_notes(document: ResultDocument, columns: int) -> str:
     return (
         f"figure: median of {n}, of undisturbed slices (disk, network: all work). "
         + (f"within: holds the true figure with {holds}. " if holds else "")
-        + "limit: share of it. given: all work over all time, relative to the figure. "
+        + "limit: share of it. given: share of undisturbed speed over all the time. "
         + (f"{NOT_QUIET}: host not quiet. " if marked else "")
         + "More: --json."
     )

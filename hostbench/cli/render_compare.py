@@ -5,7 +5,7 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from hostbench.base.units import human
+from hostbench.base.units import full_sentence, human
 from hostbench.cli.render_list import console_for
 from hostbench.decisions.words import (
     CHANGED_FIRST,
@@ -20,7 +20,6 @@ from hostbench.decisions.words import (
     side_words,
     undecided_sentences,
 )
-from hostbench.judge.case import full_sentence
 from hostbench.model.decision import Comparison, Word
 
 STYLES = {

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from rich.console import Console
 
-from hostbench.base.units import human
+from hostbench.base.units import full_sentence, human
 from hostbench.cli.render_compare import STYLES
 from hostbench.cli.render_list import console_for
 from hostbench.decisions.history_words import (
@@ -17,7 +17,6 @@ from hostbench.decisions.history_words import (
     history_headline,
     history_remarks,
 )
-from hostbench.judge.case import full_sentence
 from hostbench.model.decision import History, HostHistory
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"

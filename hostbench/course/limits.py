@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.base.units import human, plural, significant
+from hostbench.base.units import full_sentence, human, plural, significant
 from hostbench.course.rows import CourseRow, listed
 from hostbench.report.content import Block, Bullets, Fold, InBrief
-from hostbench.report.figures import quantity, sentence
+from hostbench.report.figures import quantity
 
 
 def limit_blocks(rows: Sequence[CourseRow]) -> Iterator[Block]:
@@ -19,11 +19,11 @@ def limit_blocks(rows: Sequence[CourseRow]) -> Iterator[Block]:
         for factor in limit.factors if limit else ():
             factors.setdefault((factor.name, factor.unit, factor.source), []).append(factor.value)
     items = [
-        f"{quantity(name)}, {_range(values, unit)}: {sentence(source)}"
+        f"{quantity(name)}, {_range(values, unit)}: {full_sentence(source)}"
         for (name, unit, source), values in factors.items()
     ]
     items += [
-        f"no limit for {plural(len(titles), 'row')} ({listed(titles)}): {sentence(reason)}"
+        f"no limit for {plural(len(titles), 'row')} ({listed(titles)}): {full_sentence(reason)}"
         for reason, titles in reasons.items()
     ]
     if items:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.base.units import binary_bytes, exact_bytes, human, plural
+from hostbench.base.units import binary_bytes, exact_bytes, full_sentence, human, plural
 from hostbench.course.charts import row_charts
 from hostbench.course.limits import limit_blocks
 from hostbench.course.rows import (
@@ -32,7 +32,7 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.figures import NOTHING, first_names, sentence
+from hostbench.report.figures import NOTHING, first_names
 from hostbench.report.summary import host_line, utc
 
 # Longer tables are folded; their charts show most of them.
@@ -76,8 +76,8 @@ def course_section(document: ResultDocument) -> Section | None:
 def _introduction(document: ResultDocument, published: Published) -> str:
     tables = plural(len(published.tables), "table")
     return (
-        f"{sentence(published.title)} This run measured the rows of its {tables} again on this "
-        f"host. {sentence(document.suite.description)}"
+        f"{full_sentence(published.title)} This run measured the rows of its {tables} again on "
+        f"this host. {full_sentence(document.suite.description)}"
     )
 
 
@@ -141,8 +141,8 @@ def _table_blocks(
     table: PublishedTable,
     rows: Sequence[CourseRow],
 ) -> Iterator[Block]:
-    theory = f" Its theoretical figure: {sentence(table.theory)}" if table.theory else ""
-    yield Paragraph(f"From {sentence(table.source)}{theory}")
+    theory = f" Its theoretical figure: {full_sentence(table.theory)}" if table.theory else ""
+    yield Paragraph(f"From {full_sentence(table.source)}{theory}")
     if table.kind == "samples":
         yield from sample_charts(rows)
     else:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.base.units import percent, plural
+from hostbench.base.units import full_sentence, percent, plural
 from hostbench.course.arithmetic import agrees, efficiency_percent
 from hostbench.course.figures import Figure, fixed
 from hostbench.course.rows import PERCENT, CourseRow, Measured, listed, smaller_here
@@ -20,7 +20,7 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.figures import NOTHING, sentence
+from hostbench.report.figures import NOTHING
 
 TWO_DIGITS = 10.0
 NOT_PLANNED = "no case of this suite measures it"
@@ -269,7 +269,7 @@ def _reasons(row: CourseRow) -> list[str]:
 
 def _missing(measured: Measured) -> str | None:
     """Return why there is no figure, or None if there is one."""
-    return None if measured.figure is not None else sentence(_why(measured.case))
+    return None if measured.figure is not None else full_sentence(_why(measured.case))
 
 
 def _why(case: CaseResult | None) -> str:

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from hostbench.base.units import percent, plural
+from hostbench.base.units import full_sentence, percent, plural
 from hostbench.course.arithmetic import divides_by_n, efficiency_percent, slip_sentences
 from hostbench.course.evidence import Evidence, farthest, over, times
 from hostbench.course.rows import PERCENT, CourseRow
@@ -11,7 +11,6 @@ from hostbench.course.shortcuts import shortcut_sentences
 from hostbench.model.published import Published, PublishedTable
 from hostbench.model.result import ResultDocument
 from hostbench.report.content import Block, Bullets, Paragraph, Strong
-from hostbench.report.figures import sentence
 
 
 def why_blocks(
@@ -29,7 +28,7 @@ def why_blocks(
     if shortcuts:
         yield Bullets(shortcuts)
     own = [*slip_sentences(table, rows), *_deviations(rows)]
-    own += [sentence(remark) for remark in table.remarks]
+    own += [full_sentence(remark) for remark in table.remarks]
     if own:
         yield Paragraph("In the report itself:")
         yield Bullets(tuple(own))

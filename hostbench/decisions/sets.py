@@ -53,8 +53,7 @@ def moment(option: str, text: str) -> float:
     except (ValueError, OverflowError, OSError):
         raise UsageError(
             f"{option} {shown(text)} is not a time; give a date such as 2026-11-20, with a time "
-            f"such "
-            "as 2026-11-20T14:30, or an age such as 90m, 12h, 3d or 2w"
+            "such as 2026-11-20T14:30, or an age such as 90m, 12h, 3d or 2w"
         ) from None
 
 

@@ -9,7 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from hostbench.base.units import plural
+from hostbench.base.units import full_sentence, plural
 from hostbench.judge.between_jobs import between_jobs, varying_reasons
 from hostbench.judge.condition import condition_of
 from hostbench.judge.figure import Measured, two_figures
@@ -307,8 +307,3 @@ def _subsystem(case: CaseResult) -> str:
 
 def _texts(reasons: Sequence[Reason]) -> str:
     return shown_text("; ".join(reason.text for reason in reasons))
-
-
-def full_sentence(text: str) -> str:
-    """Return the text with a full stop, unless it already ends a sentence."""
-    return text if text.endswith((".", "!", "?")) else f"{text}."

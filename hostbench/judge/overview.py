@@ -8,9 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hostbench.base.units import human, percent
+from hostbench.base.units import full_sentence, human, percent, plus_minus
 from hostbench.model.registry import subsystems
-from hostbench.model.result import USABLE, CaseResult, Condition, ConditionState, Verdict
+from hostbench.model.result import (
+    USABLE,
+    CaseResult,
+    Condition,
+    ConditionState,
+    JobState,
+    Verdict,
+)
 
 # Below it the first line names who took the rest.
 DELIVERED_LEAST = 0.97
@@ -53,7 +60,7 @@ class SubsystemLine:
             return None
         metric = self.headline.metrics[self.headline.primary]
         half_width_ratio = metric.statistics.half_width_ratio
-        within = "" if half_width_ratio is None else f" ± {percent(half_width_ratio)}"
+        within = "" if half_width_ratio is None else f" {plus_minus(half_width_ratio)}"
         return f"{human(metric.statistics.median, metric.unit)}{within}"
 
     @property
@@ -115,6 +122,16 @@ def _headline(subsystem: str, cases: Sequence[CaseResult]) -> CaseResult | None:
 
     usable = [case for case in such if case.verdict is None or case.verdict in USABLE]
     return max(usable, key=merit, default=None)
+
+
+def ending_sentence(state: JobState, reason: str | None) -> str:
+    """Return how a job ended that did not succeed, such as `The job was interrupted by SIGTERM.`"""
+    ended = "was interrupted" if state is JobState.INTERRUPTED else "failed"
+    if reason is None:
+        return f"The job {ended}."
+    if reason.startswith("interrupted "):
+        return full_sentence(f"The job was {reason}")
+    return full_sentence(f"The job {ended}: {reason}")
 
 
 def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:

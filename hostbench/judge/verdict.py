@@ -3,7 +3,7 @@ reason."""
 
 from collections.abc import Sequence
 
-from hostbench.base.units import bound, percent, plural
+from hostbench.base.units import bound, percent, plural, plus_minus
 from hostbench.judge.culprit import TAKEN_BY
 from hostbench.judge.figure import Measured
 from hostbench.judge.trial import (
@@ -121,11 +121,17 @@ def noisy_reasons(
     return [
         Reason(
             code="wide_interval",
-            text=f"the figure is known within ± {percent(half_width_ratio)} after "
+            text=f"the figure is {_known_within(half_width_ratio)} after "
             f"{plural(statistics.n, 'trial')} ({bounds}); stop other work on the host or "
             "raise max_trials",
         )
     ]
+
+
+def _known_within(half_width_ratio: float) -> str:
+    if half_width_ratio > 1:
+        return "not known within ± 100 %"
+    return f"known within {plus_minus(half_width_ratio)}"
 
 
 def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> list[Reason]:

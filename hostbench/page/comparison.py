@@ -21,7 +21,7 @@ from hostbench.decisions.words import (
     values_words,
 )
 from hostbench.model.decision import CaseChange, Change, Comparison, Word
-from hostbench.page.decision import decision_page, plain_table, sentence
+from hostbench.page.decision import capitalised, decision_page, plain_table
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -154,7 +154,7 @@ def _answer(comparisons: Sequence[Comparison]) -> Answer:
         )
         for row, one in changed[:ITEMS_SHOWN]
     )
-    return Answer(QUESTION, sentence(text), _KINDS[word], items)
+    return Answer(QUESTION, capitalised(text), _KINDS[word], items)
 
 
 def _sections(comparison: Comparison, number: str, excerpt: Excerpt | None) -> Iterator[Section]:

@@ -54,6 +54,6 @@ def plain_table(
     return Table(caption, tuple(columns), (RowGroup(None, tuple(map(tuple, rows))),), narrow)
 
 
-def sentence(text: str) -> str:
+def capitalised(text: str) -> str:
     """Return a text that begins with a capital letter."""
     return f"{text[0].upper()}{text[1:]}"

@@ -21,7 +21,7 @@ from hostbench.decisions.lock_words import locks_words
 from hostbench.decisions.words import DASH
 from hostbench.model.baseline import HOSTS_LEAST, FigureCheck, HostWord
 from hostbench.model.fleet import FleetCheck, FleetFigure, FleetHost
-from hostbench.page.decision import decision_page, plain_table, sentence
+from hostbench.page.decision import capitalised, decision_page, plain_table
 from hostbench.page.pairs import pairs_answer, pairs_facts, pairs_sections
 from hostbench.report.content import (
     Answer,
@@ -85,7 +85,7 @@ def _answer(fleet: FleetCheck) -> Answer:
         what, _, how = off_words(worst).partition(", ")
         more = f" And {plural(len(host.off) - 1, 'more figure')}." if len(host.off) > 1 else ""
         facts = f" It differs in {facts_words(host.facts)}." if host.facts else ""
-        items.append((f"{host.host}: {what}.", f"{sentence(how)}.{more}{facts}"))
+        items.append((f"{host.host}: {what}.", f"{capitalised(how)}.{more}{facts}"))
     return Answer(QUESTION, fleet_headline(fleet), _KINDS[fleet.word], tuple(items))
 
 
@@ -305,7 +305,7 @@ def _refused(fleet: FleetCheck) -> Iterator[Block]:
     if not fleet.refused:
         return
     yield Paragraph(f"{plural(len(fleet.refused), 'document')} left out:")
-    yield Bullets(tuple(f"{sentence(why)}." for why in fleet.refused[:REFUSED_SHOWN]))
+    yield Bullets(tuple(f"{capitalised(why)}." for why in fleet.refused[:REFUSED_SHOWN]))
     if len(fleet.refused) > REFUSED_SHOWN:
         more = len(fleet.refused) - REFUSED_SHOWN
         yield Paragraph(f"{more:,} more: hostbench fleet report --csv has all.")

@@ -15,7 +15,7 @@ from hostbench.decisions.history_words import (
 from hostbench.decisions.words import DASH, relative
 from hostbench.model.baseline import FigureCheck
 from hostbench.model.decision import ChangePoint, History, HistoryPoint, HostHistory, Word
-from hostbench.page.decision import decision_page, plain_table, sentence
+from hostbench.page.decision import capitalised, decision_page, plain_table
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -68,7 +68,7 @@ def _answer(history: History) -> Answer:
         )
         for one in history.changes
     )
-    return Answer(QUESTION, sentence(text), kind, items)
+    return Answer(QUESTION, capitalised(text), kind, items)
 
 
 def _facts(history: History) -> tuple[tuple[str, str], ...]:

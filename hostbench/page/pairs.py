@@ -22,7 +22,7 @@ from hostbench.decisions.pair_words import (
 )
 from hostbench.decisions.words import DASH, relative
 from hostbench.model.pairs import HostNetwork, Judged, PairMatrix, PairWord
-from hostbench.page.decision import decision_page, plain_table, sentence
+from hostbench.page.decision import capitalised, decision_page, plain_table
 from hostbench.report.content import (
     Answer,
     AnswerKind,
@@ -81,7 +81,7 @@ def pairs_answer(matrix: PairMatrix) -> Answer:
         kind = AnswerKind.BAD
     elif found:
         kind = AnswerKind.DOUBTFUL
-    items = tuple((f"{sentence(named(one))}.", evidence(one)) for one in slow)
+    items = tuple((f"{capitalised(named(one))}.", evidence(one)) for one in slow)
     return Answer(QUESTION, headline(matrix), kind, items)
 
 
@@ -121,13 +121,13 @@ def _more(matrix: PairMatrix) -> Iterator[Section]:
         fold = Fold(plural(len(rounds), "round"), (Bullets(rounds),), on_paper=True)
         yield Section("next", "What to measure next", (Paragraph(what), fold))
     if matrix.left_out:
-        items = Bullets(tuple(f"{sentence(one)}." for one in matrix.left_out))
+        items = Bullets(tuple(f"{capitalised(one)}." for one in matrix.left_out))
         yield Section("left-out", "What was not used", (items,))
 
 
 def _table(caption: str, found: Sequence[Judged]) -> Table:
     rows = tuple(
-        (sentence(named(one)), relative(one.ratio), f"{one.measured:,}", Mark(one.word))
+        (capitalised(named(one)), relative(one.ratio), f"{one.measured:,}", Mark(one.word))
         for one in found
     )
     columns = (

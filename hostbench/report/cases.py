@@ -3,10 +3,10 @@ warnings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hostbench.base.units import human, percent, plural
+from hostbench.base.units import full_sentence, human, percent, plural
 from hostbench.model.result import CaseResult
 from hostbench.report.content import Block, Bullets
-from hostbench.report.figures import NOTHING, first_names, sentence
+from hostbench.report.figures import NOTHING, first_names
 from hostbench.report.grouping import Params, resolved
 
 WORKLOAD = "workload"
@@ -91,7 +91,7 @@ def caution_blocks(cases: Sequence[CaseResult], meanings: Mapping[str, str]) -> 
         for code, message in warnings_of(case).items():
             found.setdefault(meanings.get(code, message), []).append(case.title)
     items = tuple(
-        f"{plural(len(titles), 'case')} ({first_names(titles)}): {sentence(resolved_text)}"
+        f"{plural(len(titles), 'case')} ({first_names(titles)}): {full_sentence(resolved_text)}"
         for resolved_text, titles in found.items()
         if titles
     )

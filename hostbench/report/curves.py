@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.base.units import binary_bytes, exact_bytes, human, tick
+from hostbench.base.units import binary_bytes, exact_bytes, full_sentence, human, tick
 from hostbench.model.result import CaseResult, MetricResult
 from hostbench.report.content import (
     Chart,
@@ -16,7 +16,7 @@ from hostbench.report.content import (
     RowGroup,
     Table,
 )
-from hostbench.report.figures import primary, sentence
+from hostbench.report.figures import primary
 from hostbench.report.grouping import Layout, Params, series_names
 
 CURVES_A_CHART = 8
@@ -116,13 +116,15 @@ def _end(value: float, axis: CurveAxis) -> str:
 
 def _description(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis, shared: str) -> str:
     """Return what all curves share, and the ends of each, in sentences."""
-    sentences = [sentence(f"All curves: {shared}")] if shared else []
+    sentences = [full_sentence(f"All curves: {shared}")] if shared else []
     for curve in curves:
         first, last = curve.points[0], curve.points[-1]
         ends = f"{human(first.y, y.unit)} at {_end(first.x, x)}"
         if len(curve.points) > 1:
             ends = f"from {ends} to {human(last.y, y.unit)} at {_end(last.x, x)}"
-        sentences.append(sentence(f"{curve.label}: {ends}" if curve.label else ends.capitalize()))
+        sentences.append(
+            full_sentence(f"{curve.label}: {ends}" if curve.label else ends.capitalize())
+        )
     return " ".join(sentences)
 
 

@@ -4,7 +4,7 @@ these parts."""
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from hostbench.base.units import human, percent, plural, significant
+from hostbench.base.units import full_sentence, human, percent, plural, plus_minus, significant
 from hostbench.judge.clock import clock_words, share_of_limit
 from hostbench.judge.peer import compared_quantity, ours_beside
 from hostbench.model.result import WITH_FIGURE, CaseResult, MetricResult, PeerResult, Verdict
@@ -99,7 +99,7 @@ def figures_table(cases: Sequence[CaseResult], caption: str, *, of: int) -> Bloc
 
 def _skipped(case: CaseResult) -> str:
     why = "; ".join(reason.text for reason in case.reasons) or "no reason was given"
-    return sentence(f"{case.title}, skipped: {why}")
+    return full_sentence(f"{case.title}, skipped: {why}")
 
 
 def folded(table: Table, cases: int, *, of: int, brief: InBrief = InBrief.FOLDED) -> Block:
@@ -118,7 +118,7 @@ def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
     return (
         name,
         human(metric.statistics.median, metric.unit),
-        NOTHING if spread is None else f"± {percent(spread)}",
+        NOTHING if spread is None else plus_minus(spread),
         human(case.best, metric.unit),
         human(metric.limit.value if metric.limit else None, metric.unit),
         limit_cell(case),
@@ -299,7 +299,7 @@ def _not_measured(peers: Sequence[PeerResult]) -> list[Block]:
         key = (peer.tool, peer.verdict, why)
         reasons[key] = reasons.get(key, 0) + 1
     items = tuple(
-        f"{tool}, {verdict} beside {plural(count, 'case')}: {sentence(why)}"
+        f"{tool}, {verdict} beside {plural(count, 'case')}: {full_sentence(why)}"
         for (tool, verdict, why), count in reasons.items()
     )
     return [Bullets(items)] if items else []
@@ -312,11 +312,6 @@ def quantity(name: str) -> str:
     """Return the name of a metric or a factor for people, without the unit, which its figures
     show."""
     return name.removesuffix("_hertz").removesuffix("_s").replace("_", " ")
-
-
-def sentence(text: str) -> str:
-    """Return `text` with a full stop."""
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def first_names(names: Sequence[str], most: int = 3) -> str:

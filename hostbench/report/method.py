@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hostbench.base.units import bound, duration, human, percent, plural, significant
+from hostbench.base.units import bound, duration, full_sentence, human, percent, plural, significant
 from hostbench.model.limit import Factor
 from hostbench.model.result import CaseResult, IdleRecord, ResultDocument
 from hostbench.model.table import Metric
@@ -31,7 +31,6 @@ from hostbench.report.figures import (
     label,
     primary,
     quantity,
-    sentence,
 )
 from hostbench.report.summary import utc
 
@@ -98,7 +97,7 @@ class _Sources:
         """Return a reference for each sentence: most sources differ in a single one."""
         found: list[Inline] = []
         for part in _SENTENCE_END.split(text):
-            number = self.numbers.setdefault(sentence(part), len(self.numbers) + 1)
+            number = self.numbers.setdefault(full_sentence(part), len(self.numbers) + 1)
             found += [" ", Reference(number)] if found else [Reference(number)]
         return tuple(found)
 
@@ -175,7 +174,7 @@ def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Block]:
         reason = metric.limit.reason if metric.limit else None
         reasons.setdefault(reason or "no limit is known for this workload", []).append(case.title)
     items = tuple(
-        f"{first_names(titles)}: {sentence(reason)}" for reason, titles in reasons.items()
+        f"{first_names(titles)}: {full_sentence(reason)}" for reason, titles in reasons.items()
     )
     if items:
         yield Paragraph("Without a limit:")

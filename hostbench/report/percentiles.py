@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.base.units import human
+from hostbench.base.units import full_sentence, human
 from hostbench.model.result import CaseResult
 from hostbench.report.cases import shown
 from hostbench.report.content import (
@@ -16,7 +16,6 @@ from hostbench.report.content import (
     Text,
 )
 from hostbench.report.curves import CURVES_A_CHART
-from hostbench.report.figures import sentence
 
 TOO_FEW = Paragraph(
     "A percentile without a figure had too few operations: the 90th needs 64 operations in "
@@ -100,4 +99,4 @@ def _description(curve: Curve, y: CurveAxis) -> str:
         f"{names[point.x]} within {human(point.y, y.unit)}"
         for point in (curve.points[0], curve.points[-1])
     )
-    return sentence(f"{curve.label}: {', '.join(ends)}")
+    return full_sentence(f"{curve.label}: {', '.join(ends)}")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hostbench.base.units import full_sentence
 from hostbench.model.registry import subsystems
 from hostbench.model.result import CaseResult, ResultDocument, Verdict
 from hostbench.report.content import BarGroup, Block, Code, Paragraph, Part, Section
@@ -14,7 +15,6 @@ from hostbench.report.figures import (
     label,
     peer_blocks,
     primary,
-    sentence,
     workload_table,
 )
 from hostbench.report.grouping import THREADS, Layout, charts, resolved
@@ -84,7 +84,7 @@ def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument)
     blocks: list[Block] = []
     for workload, found in by_workload(cases).items():
         metric = next(metric for metric in document.workloads[workload] if metric.primary)
-        blocks.append(Paragraph((Code(workload), f": {sentence(metric.description)}")))
+        blocks.append(Paragraph((Code(workload), f": {full_sentence(metric.description)}")))
         with_params = [(case, resolved(case)) for case in found]
         blocks += charts(with_params, _NAIVE_LAYOUT, title=workload, has_limits=False)
         blocks.append(workload_table(workload, found, of=len(document.cases)))

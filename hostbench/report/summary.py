@@ -10,6 +10,7 @@ from hostbench.judge.clock import share_of_limit
 from hostbench.judge.overview import (
     SubsystemLine,
     condition_words,
+    ending_sentence,
     overview,
 )
 from hostbench.model.baseline import HostWord, Receipt
@@ -46,7 +47,6 @@ from hostbench.report.figures import (
     by_workload,
     case_table,
     first_names,
-    sentence,
 )
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.results.sealed import UNSEALED
@@ -202,9 +202,7 @@ def _job_notice(document: ResultDocument) -> Notice:
         return Notice(
             f"The job is still running: {so_far}. This page shows the results so far.", True
         )
-    why = f": {sentence(document.reason)}" if document.reason else "."
-    text: Text = f"The job {'was interrupted' if job.state is JobState.INTERRUPTED else 'failed'}"
-    text = f"{text}{why} {so_far}."
+    text = f"{ending_sentence(job.state, document.reason)} {so_far}."
     if done == len(document.cases):
         return Notice(text, True)
     return Notice((f"{text} Continue with ", Code(f"hostbench run --resume {job.id}"), "."), True)

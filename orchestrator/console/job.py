@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from redis.exceptions import RedisError
 from starlette.responses import RedirectResponse, StreamingResponse
 
-from hostbench.base.units import duration, human, percent
+from hostbench.base.units import duration, human, plus_minus
 from hostbench.decisions.index import indexed_figures, indexed_statuses
 from hostbench.judge.condition import OUTSIDE_HOST
 from hostbench.judge.verdict import not_idle_sentence
@@ -274,7 +274,7 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
     for one in sorted(figures, key=lambda figure: figure.title):
         figure = None if one.headline is None else human(one.headline, one.unit)
         if figure and one.low is not None and one.high is not None and one.headline:
-            figure += f" ± {percent((one.high - one.low) / 2 / one.headline)}"
+            figure += f" {plus_minus((one.high - one.low) / 2 / one.headline)}"
         state = one.verdict or "unfinished"
         rows.append(
             CaseRow(

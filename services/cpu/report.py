@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from hostbench.base.units import human, plural
+from hostbench.base.units import full_sentence, human, plural
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import (
     Block,
@@ -15,7 +15,7 @@ from hostbench.report.content import (
     RowGroup,
     Table,
 )
-from hostbench.report.figures import by_workload, sentence, workload_table
+from hostbench.report.figures import by_workload, workload_table
 from hostbench.report.grouping import THREADS, Layout, charts, resolved
 from hostbench.report.matrices import scale_of_times
 from hostbench.report.subsystem import SubsystemReport
@@ -79,7 +79,7 @@ def _workload_blocks(
     workload: str, cases: Sequence[CaseResult], document: ResultDocument
 ) -> Iterator[Block]:
     metric = next(metric for metric in document.workloads[workload] if metric.primary)
-    yield Paragraph(sentence(f"{metric.description[:1].upper()}{metric.description[1:]}"))
+    yield Paragraph(full_sentence(f"{metric.description[:1].upper()}{metric.description[1:]}"))
     if workload in MAPS:
         yield from MAPS[workload](cases)
     else:

@@ -23,8 +23,8 @@ def test_watchers_of_a_lost_job_are_notified(tmp_path: Path) -> None:
         while not process.stderr.readline().startswith("plan: "):
             pass
         stack.orchestrator.kill()
-        told = iter(process.stderr.readline, "")
-        assert any("trying again, the job continues" in line for line in told)
+        printed = iter(process.stderr.readline, "")
+        assert any("trying again, the job continues" in line for line in printed)
         stack.orchestrator.start()
         ended = rest_of(process)
         assert ended.code == ExitCode.ENDED_EARLY

@@ -524,5 +524,5 @@ def test_a_link_to_the_console(stack: Stack) -> None:
     )
     page = httpx.get(printed.output.strip())
     assert page.status_code == 200 and "Log in as api_key" in page.text
-    told = json.loads(stack.command.run("console", "--json").output)
-    assert told["url"] != printed.output.strip() and told["valid_s"] > 0
+    printed_json = json.loads(stack.command.run("console", "--json").output)
+    assert printed_json["url"] != printed.output.strip() and printed_json["valid_s"] > 0

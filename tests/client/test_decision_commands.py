@@ -22,11 +22,11 @@ def test_a_history_is_that_of_the_orchestrators_jobs(stack: Stack, jobs: list[st
     assert ended.code == ExitCode.OK, ended.errors
     calls = stack.orchestrator.client
     asked = {"case": "cpu.clock 1 thread"}
-    (told,) = calls.get(f"/hosts/{HOST}/history", params=asked).json()["histories"]
-    assert ended.document == told and told["host"] == HOST
+    (answer,) = calls.get(f"/hosts/{HOST}/history", params=asked).json()["histories"]
+    assert ended.document == answer and answer["host"] == HOST
     # A busy machine disturbs some, which are counted all the same.
-    of_jobs = [point["job"] for point in told["points"]]
-    assert set(jobs) <= set(of_jobs) or told["left_out"]
+    of_jobs = [point["job"] for point in answer["points"]]
+    assert set(jobs) <= set(of_jobs) or answer["left_out"]
     shown = stack.command.run("history", "cpu.clock 1 thread", "--url", stack.orchestrator.url)
     assert f"cpu.clock 1 thread on {HOST}, " in shown.output and "undecided" in shown.output
     # No job has a case of the workloads that say most of a host.

@@ -129,8 +129,8 @@ def test_a_wrong_address_has_one_clear_line(console: ConsoleStack, query: str) -
     bob = console.logged_in("bob")
     answer = bob.get(f"/ui/hosts?{query}")
     assert answer.status_code == 422 and "query." in text_of(answer.text).lower()
-    told = console.orchestrator.client.get(f"/ui/hosts.json?{query}")
-    assert told.status_code == 422 and told.json()["code"] == "invalid"
+    as_json = console.orchestrator.client.get(f"/ui/hosts.json?{query}")
+    assert as_json.status_code == 422 and as_json.json()["code"] == "invalid"
 
 
 # ---- a new measurement ----
@@ -359,7 +359,7 @@ def test_without_redis_and_without_influxdb(tmp_path: Path) -> None:
         assert "Redis is not available" in hosts and "unknown" in hosts
         answer = bob.get("/ui/new")
         assert answer.status_code == 503 and "Redis cannot be used" in answer.text
-        # Who was not logged in before is told why nobody can log in now.
+        # A visitor who was not logged in reads why no login is possible now.
         assert console.browser().get("/ui/login").status_code == 200
         console.redis.start()
         wait_until(lambda: "Redis is not available" not in text_of(bob.page("/ui/hosts")))

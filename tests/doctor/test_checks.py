@@ -564,8 +564,8 @@ def test_the_limit_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert "HOSTBENCH_NET_BANDWIDTH" in found.remedy.action
         assert all(one.reason for one in found.evidence)
     monkeypatch.setenv("HOSTBENCH_NET_BANDWIDTH", "1.17e9")
-    told = of_network(tmp_path / "told", "net_limit")
-    assert told.state is OK and told.text == "set by you: 1.170 GB/s"
+    rated = of_network(tmp_path / "rated", "net_limit")
+    assert rated.state is OK and rated.text == "set by you: 1.170 GB/s"
 
 
 def test_a_kernel_that_does_not_say_how_it_shares_cpus(tmp_path: Path) -> None:

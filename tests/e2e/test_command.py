@@ -229,8 +229,8 @@ def test_a_suite_at_one_of_its_scales(tmp_path: Path) -> None:
         asked = () if scale is None else ("--scale", scale)
         ended = command.run("run", str(suite), *asked, "--json")
         assert f"plan at scale {scale or 'quick'}: 1 case" in ended.errors
-        told = ended.document["suite"]
-        assert (told["scale"], told["scales"]) == (scale or "quick", {})
+        recorded = ended.document["suite"]
+        assert (recorded["scale"], recorded["scales"]) == (scale or "quick", {})
         (case,) = ended.document["cases"]
         assert case["params"]["duration_s"] == duration_s
         assert len(case["trials"]) == (2 if scale == "full" else 1)

@@ -60,7 +60,7 @@ def options() -> dict[str, str]:
     return dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
 
 
-def told() -> dict[str, str]:
+def session_terms() -> dict[str, str]:
     """What stands in the file that was handed over; nothing when none was."""
     given = options().get("session-fd")
     if given is None:
@@ -86,7 +86,7 @@ def ended(outcome: str, reason: str | None = None) -> int:
 
 
 def far_end() -> int:
-    grant = told()
+    grant = session_terms()
     lifeline = int(sys.argv[sys.argv.index("--lifeline-fd") + 1])
     with socket.create_server((grant["bind"], 0)) as listener:
         address, port = listener.getsockname()
@@ -133,7 +133,7 @@ def failed(code: str, message: str) -> int:
 
 
 def near_end(workload: str) -> int:
-    place, given = told(), options()
+    place, given = session_terms(), options()
     params: dict[str, Any] = {
         "streams": int(given.get("streams", 1)),
         "duration_s": float(given.get("duration-s", 10)),

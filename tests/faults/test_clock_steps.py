@@ -248,7 +248,7 @@ def test_a_round_trip_shorter_than_a_step_has_no_time(tmp_path: Path) -> None:
     for name in ("round_trip_s", "latency_p50_s", "latency_min_s"):
         assert end.metrics[name] is None
         assert "shorter than a step" in end.reasons[f"metrics.{name}"]
-    # What is told by many of them stands.
+    # Figures of many operations together are reported.
     assert end.metrics["operations_per_second"] and end.metrics["latency_mean_s"]
 
 

@@ -181,11 +181,11 @@ def test_a_reader_of_events_who_is_too_slow_is_dropped_and_comes_back(tmp_path: 
             )
             orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
             orchestrator.wait_for(job)
-            told = list(orchestrator.events(job))
-            before_plan = [event["event"] for _, event in told].index("plan")
+            events = list(orchestrator.events(job))
+            before_plan = [event["event"] for _, event in events].index("plan")
             got = reader.ids()
-        assert got == [event_id for event_id, _ in told[:before_plan]], "dropped in mid-plan"
-        assert list(orchestrator.events(job, got[-1])) == told[before_plan:]
+        assert got == [event_id for event_id, _ in events[:before_plan]], "dropped in mid-plan"
+        assert list(orchestrator.events(job, got[-1])) == events[before_plan:]
 
 
 def bombs() -> dict[str, bytes]:

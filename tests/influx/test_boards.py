@@ -84,20 +84,20 @@ def with_sensors(case: CaseResult, metrics: tuple[Metric, ...]) -> CaseResult:
     if not case.workload.startswith("gpu.") or figure is None:
         return case
     known = {metric.name for metric in metrics}
-    told = {
+    sensed = {
         name: sensor(figure, place + 1.0) for place, name in enumerate(SENSORS) if name in known
     }
     trials = tuple(
         trial.model_copy(update={"events": tuple(map(with_sensed, trial.events))})
         for trial in case.trials
     )
-    return case.model_copy(update={"metrics": {**case.metrics, **told}, "trials": trials})
+    return case.model_copy(update={"metrics": {**case.metrics, **sensed}, "trials": trials})
 
 
 def sensor(like: MetricResult, value: float) -> MetricResult:
     """A metric of as many trials, without a limit."""
-    told = like.statistics.model_copy(update={"median": value})
-    return like.model_copy(update={"statistics": told, "limit": None, "efficiency": None})
+    statistics = like.statistics.model_copy(update={"median": value})
+    return like.model_copy(update={"statistics": statistics, "limit": None, "efficiency": None})
 
 
 def with_sensed(event: TrialEvent) -> TrialEvent:
@@ -121,8 +121,8 @@ def on_a_second_card(case: CaseResult) -> CaseResult:
 
 
 def twice(metric: MetricResult) -> MetricResult:
-    told = metric.statistics.model_copy(update={"median": 2 * metric.statistics.median})
-    return metric.model_copy(update={"statistics": told})
+    statistics = metric.statistics.model_copy(update={"median": 2 * metric.statistics.median})
+    return metric.model_copy(update={"statistics": statistics})
 
 
 def of_a_second_card(trial: TrialRecord) -> TrialRecord:

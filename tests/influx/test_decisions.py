@@ -228,8 +228,8 @@ def test_the_fleet_board_answers(fleet: Fleet, influx: InfluxClient) -> None:
     assert [row["count"] for row in found["Hosts"]] == [len(hosts)]
     # What became slower is below the others, too.
     for word, count in (("worse", 1), ("better", 1), ("low", 2), ("suspect", 0)):
-        told = [row["count"] for row in found[f"Hosts with a {word} figure"]]
-        assert told == [count] * bool(count), word
+        counts = [row["count"] for row in found[f"Hosts with a {word} figure"]]
+        assert counts == [count] * bool(count), word
     for panel, field in (
         ("Did it change?", "change"),
         ("Does it do what hosts of its model do?", "baseline"),

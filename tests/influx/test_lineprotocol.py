@@ -65,5 +65,5 @@ def test_influxdb_reads_back_what_was_written(
     assert series.tags["label"] == "".join(
         "_" if c == "\\" or not c.isprintable() else c for c in label
     )
-    told = "".join(c if c.isprintable() else " " for c in reason)
-    assert [list(values) for values in series.values] == [[TIME_MS, value, told]]
+    printable = "".join(c if c.isprintable() else " " for c in reason)
+    assert [list(values) for values in series.values] == [[TIME_MS, value, printable]]

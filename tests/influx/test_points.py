@@ -135,11 +135,11 @@ def test_what_best_became_is_a_field_and_not_a_tag(store: str, label: str) -> No
 @pytest.mark.parametrize(("rate", "paced"), [(None, "no"), (1e6, "yes")])
 def test_network_cases_with_a_rate_are_distinguished(rate: float | None, paced: str) -> None:
     params = {"target": "loopback", "ip_version": "6", "receive_path": "copy"}
-    told = params if rate is None else params | {"rate": rate}
-    case = planned(workload="net.tcp_stream", params=told)
+    resolved = params if rate is None else params | {"rate": rate}
+    case = planned(workload="net.tcp_stream", params=resolved)
     metrics = {case.workload: session().workloads["cpu.fma"]}
     progress = Progress(session((case,), workloads=metrics), 1.8e9)
-    progress.take(bare_trial(events=(start(workload="tcp_stream", params=told), end())))
+    progress.take(bare_trial(events=(start(workload="tcp_stream", params=resolved), end())))
     progress.take(done())
     context = JobContext.of_session(progress.session)
     (point, *_) = case_points(context, case_result(progress, case))
@@ -156,11 +156,11 @@ def test_two_cards_of_one_name_and_two_ways_to_copy_are_distinguished() -> None:
     assert [one["path"] for one in tags] == ["kernel", "driver"]
 
 
-def _of_a_card(asked: str, told: dict[str, Any]) -> Mapping[str, str]:
+def _of_a_card(asked: str, resolved: dict[str, Any]) -> Mapping[str, str]:
     """The tags of a case that asked for a device, as the program understood it."""
-    case = planned(workload="gpu.copy", params={**told, "device": asked})
+    case = planned(workload="gpu.copy", params={**resolved, "device": asked})
     metrics = {case.workload: session().workloads["cpu.fma"]}
-    began = start(workload="copy", params=told, facts={"device_name": "NVIDIA L4"})
+    began = start(workload="copy", params=resolved, facts={"device_name": "NVIDIA L4"})
     progress = Progress(session((case,), workloads=metrics), 1.8e9)
     progress.take(bare_trial(events=(began, end())))
     progress.take(done())

@@ -375,33 +375,33 @@ def test_the_events_of_a_job_tell_all_of_it(stack: Stack, finished: str) -> None
     holder = stack.orchestrator.submit(**LONG)
     live = stack.orchestrator.submit(**{**QUICK, "params": {**QUICK["params"], "duration_s": 2.2}})
     telling = stack.orchestrator.events(live)
-    told = [next(telling)]
+    events = [next(telling)]
     stack.client.delete(f"/jobs/{holder}")  # not before somebody listens
-    told += telling
-    for _, event in told:
+    events += telling
+    for _, event in events:
         EVENT.validate_json(json.dumps(event))
-    names = [event["event"] for _, event in told]
+    names = [event["event"] for _, event in events]
     assert names[:2] == ["state", "state"] and "plan" in names and "gate" in names
     # One sample a second, or one for several of them where the program was held up; a trial that
     # was held up may last for another second.
     assert 2 <= names.count("sample") <= 6
     assert names.count("trial") == 2 and names.count("case") == 1
     assert names.index("trial_begins") < names.index("sample") < names.index("trial")
-    states = [event["state"] for _, event in told if event["event"] == "state"]
+    states = [event["state"] for _, event in events if event["event"] == "state"]
     assert states == ["queued", "waiting", "running", "succeeded"]
-    for event_id, event in told:
+    for event_id, event in events:
         assert (event_id is None) == (event["event"] in ("sample", "trial_begins"))
-    recorded = [(event_id, event) for event_id, event in told if event_id is not None]
+    recorded = [(event_id, event) for event_id, event in events if event_id is not None]
     assert list(stack.orchestrator.events(live)) == recorded, "a late reader gets these"
 
 
 def test_a_reader_that_comes_back_gets_what_it_missed(stack: Stack, finished: str) -> None:
-    told = list(stack.orchestrator.events(finished))
-    for position, (event_id, _) in enumerate(told):
-        assert list(stack.orchestrator.events(finished, event_id)) == told[position + 1 :]
+    events = list(stack.orchestrator.events(finished))
+    for position, (event_id, _) in enumerate(events):
+        assert list(stack.orchestrator.events(finished, event_id)) == events[position + 1 :]
     for odd in ("nonsense", "1-2-3", "99999999999999999999-0", "-", ""):
-        assert list(stack.orchestrator.events(finished, odd)) == told
-    assert list(stack.orchestrator.events(finished, "999999999999999999-0")) == told, (
+        assert list(stack.orchestrator.events(finished, odd)) == events
+    assert list(stack.orchestrator.events(finished, "999999999999999999-0")) == events, (
         "it is of a stream that is gone"
     )
 

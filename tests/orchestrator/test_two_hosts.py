@@ -96,7 +96,7 @@ def test_dispatch_is_quick_beside_a_long_queue(
     waits_s = sorted(
         later["started_unix_s"] - earlier["ended_unix_s"] for earlier, later in pairwise(views)
     )
-    # Without being told it would look every five seconds.
+    # Without a notice it would look every five seconds only.
     assert waits_s[0] >= 0 and waits_s[len(waits_s) // 2] < UNASKED_S / 20, waits_s
 
 

@@ -51,7 +51,7 @@ def table() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def told(option: str) -> str:
+def handed(option: str) -> str:
     """What stands in the file of the descriptor that `option` names."""
     (given,) = [word.split("=", 1)[1] for word in sys.argv if word.startswith(f"{option}=")]
     with os.fdopen(os.dup(int(given))) as file:
@@ -86,7 +86,7 @@ def serve(caps: dict[str, str], listener: socket.socket) -> int:
 
 
 def far_end(script: str) -> int:
-    caps = dict(line.split("=", 1) for line in told("--session-fd").splitlines())
+    caps = dict(line.split("=", 1) for line in handed("--session-fd").splitlines())
     if script == "cannot_listen":
         return end("failed", f"cannot listen at {caps['bind']}")
     if script == "garbage":
@@ -115,7 +115,7 @@ def main() -> int:
     if sys.argv[1] == "far-end":
         script = Path(__file__).with_name("script")
         return far_end(script.read_text() if script.exists() else "")
-    say({"event": "error", "code": "told", "message": told("--session-fd")})
+    say({"event": "error", "code": "handed", "message": handed("--session-fd")})
     return 1
 
 

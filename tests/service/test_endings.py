@@ -164,7 +164,7 @@ def test_a_service_that_has_to_end(service: ServiceProcess, number: signal.Signa
             time.sleep(0.001)
         return process.poll() is not None
 
-    with running(service, f"told-{number}") as trial:
+    with running(service, f"signalled-{number}") as trial:
         assert comes_true(ends)
         assert process.returncode == 0
         assert trial.failure()["code"] == "service_ends"

@@ -86,7 +86,7 @@ def registry() -> Iterator[Callable[..., Registry]]:
         one.close()
 
 
-def told(start_service: StartService, port: int) -> ServiceProcess:
+def registering(start_service: StartService, port: int) -> ServiceProcess:
     return start_service(HOSTBENCH_ORCHESTRATOR_URL=f"http://127.0.0.1:{port}/")
 
 
@@ -114,7 +114,7 @@ def test_it_registers_and_renews(pair: tuple[ServiceProcess, Registry]) -> None:
     (first_s, first), (second_s, second) = one.registrations[:2]
     assert first == second
     assert first.host == "bench-1" and first.subsystem == "cpu" and first.url == service.url
-    assert 0.3 < second_s - first_s < RENEW_S, "as soon as it was told to"
+    assert 0.3 < second_s - first_s < RENEW_S, "as soon as the orchestrator wants it"
     assert one.keys == {f"Bearer {SERVICE_KEY}"}
     service.stop()
     service.start()
@@ -178,7 +178,7 @@ def test_it_comes_back_to_an_orchestrator_that_was_away(
     start_service: StartService, registry: Callable[..., Registry]
 ) -> None:
     port = free_port()
-    service = told(start_service, port)
+    service = registering(start_service, port)
     wait_until(lambda: "registration_fails" in service.log)
     time.sleep(1.5)
     answer = httpx.get(f"{service.url}/healthz")
@@ -219,7 +219,7 @@ def test_not_while_a_trial_runs_and_at_once_afterwards(
 def test_it_ends_at_once_and_says_nothing_more(
     start_service: StartService, registry: Callable[..., Registry]
 ) -> None:
-    service = told(start_service, free_port())
+    service = registering(start_service, free_port())
     wait_until(lambda: "registration_fails" in service.log)
     began_s = time.monotonic()
     assert service.stop() == 0

@@ -126,7 +126,7 @@ def test_a_service_that_is_killed(net: ServiceProcess) -> None:
 
 
 def test_a_service_that_has_to_end(net: ServiceProcess) -> None:
-    with session(net, "told") as one:
+    with session(net, "handed") as one:
         assert net.stop() == 0
         assert one.failure()["code"] == "service_ends"
     assert one.is_closed()
@@ -315,7 +315,7 @@ def test_the_program_is_handed_the_session(net: ServiceProcess) -> None:
     """By a file: the program that stands in reads it, and says what it found."""
     failure = events(net.post(id="t1", workload="tcp_stream", session=PLACE))[0]
     said = "".join(f"{name}={value}\n" for name, value in PLACE.items())
-    assert failure["code"] == "told" and failure["message"].split() == said.split()
+    assert failure["code"] == "handed" and failure["message"].split() == said.split()
     assert str(PLACE["token"]) not in net.log
 
 

@@ -47,7 +47,7 @@ class ServiceProcess:
         **environment: str,
     ) -> None:
         """`root` is for its log and, unless given, its lock. `prefix` stands before its command;
-        with a `certificate` it speaks TLS. `environment` adds to what it is told, such as
+        with a `certificate` it speaks TLS. `environment` adds variables, such as
         HOSTBENCH_ORCHESTRATOR_URL."""
         self.root = root
         self.host = host

@@ -199,7 +199,7 @@ class _Made:
 
     def _figures(self) -> dict[str, float | None]:
         figure = self._figure() * self.rng.gauss(1.0, 0.002)
-        told: dict[str, float | None] = {
+        metrics: dict[str, float | None] = {
             PRIMARY[self._name]: figure,
             "rate_cv": 0.003,
             CLOCK: self._clock,
@@ -208,7 +208,7 @@ class _Made:
             "temperature_celsius": 62.0,
             "throttled_ratio": 0.4 if self._clock < CLOCK_MOST else 0.0,
         }
-        return told | ({CYCLES: figure / self._clock} if self._peak else {})
+        return metrics | ({CYCLES: figure / self._clock} if self._peak else {})
 
     def _figure(self) -> float:
         if self._peak:

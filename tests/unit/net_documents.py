@@ -384,15 +384,15 @@ class _Made:
         self, received: float, offered: float, seconds: float
     ) -> dict[str, float | None]:
         sent, got = (round(rate * seconds / self._block) for rate in (offered, received))
-        told = self._block >= 16
+        numbered = self._block >= 16
         lost = sent - got
         return {
             LOST: lost / sent if sent else None,
             "sent_datagrams": float(sent),
             "received_datagrams": float(got),
             "lost_datagrams": float(lost),
-            "duplicated_datagrams": 0.0 if told else None,
-            "reordered_datagrams": 3.0 if told else None,
+            "duplicated_datagrams": 0.0 if numbered else None,
+            "reordered_datagrams": 3.0 if numbered else None,
             "receiver_dropped_datagrams": float(lost),
             "refused_datagrams": 0.0,
             "gso_segments": 44.0 if self._is_batched else None,

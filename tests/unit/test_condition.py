@@ -323,7 +323,7 @@ def test_what_waits_is_disturbed_by_any_use_of_the_cpus() -> None:
 
 
 def test_a_disturbed_case_has_no_undisturbed_figure() -> None:
-    """What was delivered is told all the same."""
+    """What was delivered is reported all the same."""
     crowded = [trial(index, delivered=90.0 + index, best=150.0) for index in range(3)]
     made = session((planned(),), workloads={"cpu.fma": METRICS})
     (case,) = assemble(replay([made, *crowded, done()])).cases
@@ -332,6 +332,25 @@ def test_a_disturbed_case_has_no_undisturbed_figure() -> None:
     assert case.figure is not None and case.figure.value == 100.0
     assert case.delivered is not None and case.delivered.value == 91.0
     assert case.delivered_ratio == 0.91, "the first lines of a busy host do not keep quiet of it"
+
+
+def test_the_share_delivered_is_of_the_same_trial() -> None:
+    """The only trial that counts was a slow one: those beside it were faster, and lost half."""
+
+    def disturbed(index: int, rate: float, delivered: float) -> TrialRecord:
+        return trial(
+            index, sensitivity=Sensitivity.HOST, rate=rate, delivered=delivered, cpu_ratio=0.5
+        )
+
+    slow = trial(0, delivered=96.0)
+    faster = Measured(planned(), METRICS, [slow, disturbed(1, 200, 100), disturbed(2, 200, 100)])
+    assert [one.index for one in faster.counted] == [0]
+    assert faster.delivered_ratio(100.0) == 0.5
+    # Slices that a disturbance slowed are no measure of what could have been.
+    slowed = Measured(planned(), METRICS, [slow, disturbed(1, 60, 57), disturbed(2, 60, 57)])
+    assert slowed.delivered_ratio(100.0) == 0.57
+    varying = Measured(planned(), METRICS, [trial(0, delivered=103.0)])
+    assert varying.delivered_ratio(100.0) == 1.0, "more than the median slice: nothing was taken"
 
 
 def test_a_disturbed_case_names_who_took_a_little() -> None:

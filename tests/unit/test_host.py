@@ -205,22 +205,22 @@ def test_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.channels is None and found.channels_reason is not None
 
 
-@pytest.mark.parametrize(("told", "value"), [("307.2e9", 307.2e9), ("1", 1.0), ("", None)])
+@pytest.mark.parametrize(("setting", "value"), [("307.2e9", 307.2e9), ("1", 1.0), ("", None)])
 def test_a_bandwidth_of_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, value: float | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: float | None
 ) -> None:
-    monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", told)
+    monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", setting)
     found = inventory(tmp_path).memory
     assert found is not None and found.user_bytes_per_second == value
 
 
-@pytest.mark.parametrize("told", ["0", "-1", "nan", "inf", "1e16", "300 GB/s", "x"])
-def test_no_bandwidth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str) -> None:
-    monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", told)
+@pytest.mark.parametrize("setting", ["0", "-1", "nan", "inf", "1e16", "300 GB/s", "x"])
+def test_no_bandwidth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", setting)
     with pytest.raises(UsageError) as error:
         inventory(tmp_path)
     message = error.value.message
-    assert f"HOSTBENCH_MEMORY_BANDWIDTH {told!r} is not a bandwidth" in message
+    assert f"HOSTBENCH_MEMORY_BANDWIDTH {setting!r} is not a bandwidth" in message
     assert "byte/s above 0" in message and "or unset it" in message
 
 

@@ -80,9 +80,9 @@ def card(root: Path, **changes: str) -> None:
     port = {"max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16"}
     own = {f"{CARD}/{name}": f"{text}\n" for name, text in (now | most).items()}
     above = {f"{BRIDGE}/{name}": f"{text}\n" for name, text in (now | port).items()}
-    told = {f"{BRIDGE if name.startswith('port_') else CARD}/{name.removeprefix('port_')}":
+    changed = {f"{BRIDGE if name.startswith('port_') else CARD}/{name.removeprefix('port_')}":
             f"{text}\n" for name, text in changes.items()}  # fmt: skip
-    made.files(root, own | above | told)
+    made.files(root, own | above | changed)
     made.link(root, "sys/bus/pci/devices/0000:01:00.0", CARD)
 
 
@@ -285,9 +285,9 @@ def test_the_report_has_the_cards(programs: Path, tmp_path: Path) -> None:
     assert set(inner) == {"GPU 0", "GPU 1"}
     (facts,) = inner["GPU 0"].blocks
     assert isinstance(facts, Facts)
-    told = dict(facts.items)
-    assert told["Compute capability"] == "9.0" and told["ECC"] == "on"
-    assert "2.5 GT/s x16" in str(told["PCI Express"]) and "16 GT/s" in str(told["PCI Express"])
+    values = dict(facts.items)
+    assert values["Compute capability"] == "9.0" and values["ECC"] == "on"
+    assert "2.5 GT/s x16" in str(values["PCI Express"]) and "16 GT/s" in str(values["PCI Express"])
     (of_processor,) = inner["GPU 1"].blocks
     assert isinstance(of_processor, Facts)
     assert "is not a GPU" in str(dict(of_processor.items)["Name"])

@@ -29,13 +29,13 @@ DEPTH = ParamMeaning(
 
 def document(**params: list[ParamMeaning]) -> ResultDocument:
     """The old document; `params`: what it says of those of a workload, `_` for the dot."""
-    told = json.loads(OLD)
+    content = json.loads(OLD)
     if params:
-        told["params"] = {
+        content["params"] = {
             workload.replace("_", ".", 1): [one.model_dump(mode="json") for one in meanings]
             for workload, meanings in params.items()
         }
-    return ResultDocument.model_validate_json(json.dumps(told))
+    return ResultDocument.model_validate_json(json.dumps(content))
 
 
 def case_of(found: ResultDocument, workload: str) -> CaseResult:

@@ -1,5 +1,6 @@
 """Tables for people at the width of a terminal."""
 
+import dataclasses
 import io
 import re
 from collections.abc import Callable
@@ -9,6 +10,8 @@ import pytest
 from hostbench.cli.render import CASES_IN_FULL, _short_titles, show_result
 from hostbench.cli.render_list import show_jobs
 from hostbench.model.result import JobState, JobSummary, ResultDocument, Verdict
+from hostbench.page.job import report_of
+from hostbench.report.markdown import markdown
 from tests.unit.quick_documents import as_measured, busy, quiet, throttled, under_a_quota
 from tests.unit.report_documents import full_run
 
@@ -127,3 +130,22 @@ def test_titles_are_cut_as_long_as_that_tells_them_apart() -> None:
     assert _short_titles(["cpu.fma 8 threads", "cpu.dot 8 threads"], 10) == [
         *("cpu.fma 8…", "cpu.dot 8…")
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "sentence"),
+    [
+        (JobState.INTERRUPTED, "interrupted by SIGTERM", "The job was interrupted by SIGTERM."),
+        (JobState.INTERRUPTED, "it was cut short", "The job was interrupted: it was cut short."),
+        (JobState.FAILED, "a case failed", "The job failed: a case failed."),
+    ],
+)
+def test_how_a_job_ended_is_one_sentence(state: JobState, reason: str, sentence: str) -> None:
+    """The last line in the terminal, and the notice on top of the report."""
+    document = full_run(trials=1, workloads=("fma",))
+    summary = dataclasses.replace(document.job, state=state)
+    document = document.model_copy(update={"job": summary, "reason": reason})
+    text = io.StringIO()
+    show_result(document, text)
+    assert text.getvalue().splitlines()[-1] == sentence
+    assert f"{sentence} " in markdown(report_of(document, "result.json"))

@@ -200,9 +200,9 @@ def test_sizes_are_reported_in_powers_of_two(
     axes = CurveAxis("size", "byte", logarithmic=True), CurveAxis("time", "s")
     drawn = draw(CurveChart(*axes, (Curve("", ends),)), "A title")
     for svg, expected, most in zip(drawn, (wide, narrow), (10, 5), strict=True):
-        told = [text for text in texts_of(svg) if re.fullmatch(r"\d+ ([KMG]i)?B", text)]
-        assert told[: len(expected)] == expected
-        assert len(told) <= most
+        sizes = [text for text in texts_of(svg) if re.fullmatch(r"\d+ ([KMG]i)?B", text)]
+        assert sizes[: len(expected)] == expected
+        assert len(sizes) <= most
 
 
 def test_ticks_are_round_and_few() -> None:

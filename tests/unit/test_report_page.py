@@ -189,7 +189,7 @@ def test_limits_have_their_sources(page: str) -> None:
     said = text_of(page)
     assert "no sound source for the highest clock" in said
     assert "OSACA spr.yml" in said
-    # A source that several cases share is told once.
+    # A source that several cases share is shown once.
     assert page.count(">distinct cores used.<") == 1
 
 

@@ -257,9 +257,9 @@ def test_what_is_written_is_what_is_read() -> None:
 def test_a_fallback_that_the_program_does_not_warn_of(late: bool) -> None:
     begun = START | {"params": {"cache_mode": "buffered"}}
     lines = [json.dumps(one).encode() for one in (WARNING, begun, SAMPLE)]
-    told = json.dumps(WARNING | {"code": "direct_unavailable"}).encode()
+    warning = json.dumps(WARNING | {"code": "direct_unavailable"}).encode()
     stream = stream_of({"cache_mode": "direct"}, CACHE_MODE)
-    for line in [*lines, *([told] if late else [])]:
+    for line in [*lines, *([warning] if late else [])]:
         stream.take(line)
     end_line = json.dumps(END).encode()
     if late:

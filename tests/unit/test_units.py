@@ -9,6 +9,7 @@ from hostbench.base.units import (
     human,
     percent,
     plural,
+    plus_minus,
     significant,
     tick,
 )
@@ -49,6 +50,14 @@ def test_significant(value: float, text: str) -> None:
 )
 def test_percent(ratio: float | None, text: str) -> None:
     assert percent(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0.048, "± 4.8 %"), (0.0043, "± 0.43 %"), (1.0, "± 100.0 %"), (20.43, "± > 100 %")],
+)
+def test_an_interval_wider_than_its_figure_has_no_share(ratio: float, text: str) -> None:
+    assert plus_minus(ratio) == text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.judge.figure import Measured
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
-from hostbench.judge.verdict import case_verdict
+from hostbench.judge.verdict import case_verdict, noisy_reasons
 from hostbench.model.events import WarningEvent
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
@@ -171,6 +171,9 @@ def test_noisy_when_the_interval_stays_wide() -> None:
     # Half the interval is 7 %: more or less than is usual for such figures on such a host.
     assert verdict_of(several([97.0, 100.0, 103.0]), usual_half_width=0.1) == (Verdict.CLEAN, [])
     assert verdict_of(several([97.0, 100.0, 103.0]), usual_half_width=0.05)[0] is Verdict.NOISY
+    far_apart = several([1.0, 100.0, 10000.0])
+    (reason,) = noisy_reasons(planned(), describe([one.value or 0.0 for one in far_apart]), 0.0)
+    assert "the figure is not known within ± 100 % after 3 trials" in reason.text
 
 
 def test_noisy_when_unstable() -> None:
@@ -275,9 +278,9 @@ def test_the_page_cache_where_the_disk_was_requested(
 ) -> None:
     trials = [through_page_cache(index, mode, *codes) for index in range(3)]
     assert {one.verdict for one in trials} == {expected}
-    verdict, told = verdict_of(trials)
+    verdict, reasons = verdict_of(trials)
     assert verdict is expected
-    assert told.count("page_cache_measured") == 1, "said once, as the verdict or as a warning"
+    assert reasons.count("page_cache_measured") == 1, "said once, as the verdict or as a warning"
 
 
 def test_invalid_for_two_reasons() -> None:
@@ -328,12 +331,12 @@ def test_a_kernel_that_tells_nothing_is_reported() -> None:
 
 def test_waiting_threads_that_share_a_cpu_tell_nothing_of_others() -> None:
     why = "threads share a CPU and wait for one another"
-    told = end(100.0, clean_slice_ratio=None, cpu_ratio=None).model_copy(
+    closing = end(100.0, clean_slice_ratio=None, cpu_ratio=None).model_copy(
         update={"reasons": {"disturbance.cpu_ratio": why}}
     )
     begun = start(placement=placement(oversubscribed=True, cpus=(0, 1) * 4))
     trials = [
-        measured_trial(bare_trial(index, events=(begun, told)), (RATE_METRIC,), {})
+        measured_trial(bare_trial(index, events=(begun, closing)), (RATE_METRIC,), {})
         for index in range(3)
     ]
     verdict, reasons = case_verdict(

@@ -14,7 +14,7 @@ INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("fp32", "fp64")
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "fp32": 32, "fp64": 64}
 SUFFIX = {"int8": "b", "int16": "w", "int32": "d", "int64": "q", "fp32": "s", "fp64": "d"}
-# sve: what the emulator is told to have.
+# sve: what the emulator is set to have.
 WIDTH = {
     "scalar": 0, "sse2": 128, "avx2": 256, "avx512": 512, "neon": 128, "mmla": 128, "sve": 256,
 }  # fmt: skip

@@ -172,11 +172,11 @@ def test_the_time_of_the_empty_loop_is_taken_off() -> None:
 
 
 def test_the_samples_tell_the_same_rate() -> None:
-    told = events("--duration-s=0.55", "--sample-interval-s=0.1", "--threads=2")
-    samples = [event for event in told if event["event"] == "sample"]
+    received = events("--duration-s=0.55", "--sample-interval-s=0.1", "--threads=2")
+    samples = [event for event in received if event["event"] == "sample"]
     assert len(samples) >= 4
     rates = sorted(sample["metrics"]["operations_per_second"] for sample in samples)
-    whole = told[-1]["metrics"]["operations_per_second"]
+    whole = received[-1]["metrics"]["operations_per_second"]
     assert rates[len(rates) // 2] == pytest.approx(whole, rel=0.5)
 
 
@@ -205,8 +205,8 @@ def test_what_makes_no_sense_together(arguments: list[str], said: str) -> None:
 
 def test_there_is_no_limit_and_the_reason_is_reported() -> None:
     identity = intel(143, SAPPHIRE_RAPIDS_FLAGS)
-    told = {"dtype": "int32", "method": "add_sub", "loop_time": "counted"}
-    found = trial_limits(identity, "naive_operations", told, {"clock_hertz": 3e9}, 2)
+    params = {"dtype": "int32", "method": "add_sub", "loop_time": "counted"}
+    found = trial_limits(identity, "naive_operations", params, {"clock_hertz": 3e9}, 2)
     assert found["operations_per_second"].value is None
     assert found["operations_per_second"].reason == NAIVE_REASON
 

@@ -30,11 +30,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hostbench.base.units import binary_bytes, human, percent, significant, tick
+from hostbench.base.units import binary_bytes, full_sentence, human, percent, significant, tick
 from hostbench.model.result import CaseResult, Verdict
 from hostbench.report.cases import median, name_of, number, share, shown
 from hostbench.report.content import Column, Paragraph, Part, RowGroup, Strong, Table, Text
-from hostbench.report.figures import sentence
 from hostbench.report.grouping import THREADS, resolved
 from services.disk.params import BLOCK, DEPTH, FILE, MODE, RATE
 from services.disk.report.cases import is_cached
@@ -72,7 +71,7 @@ def behaviour_part(cases: Sequence[CaseResult]) -> Part:
     if not any(name_of(case) in READS for case in cases):
         return Part(title, ())
     found = behaviour(cases)
-    text: Text = (Strong(found.kind), ": ", sentence(found.why))
+    text: Text = (Strong(found.kind), ": ", full_sentence(found.why))
     table = (_table(found.pair),) if found.pair else ()
     return Part(title, (Paragraph(text), *table, RULE))
 

@@ -239,8 +239,8 @@ def test_what_was_due_and_never_begun_is_reported(slow_shim: dict[str, str]) -> 
     )
     done = trial.metrics["work_operations"]
     assert 30 < done <= 51
-    told = re.search(r"and (\d+) never begun", trial.warnings["rate_not_reached"])
-    assert told and int(told[1]) == 100 - done
+    never_begun = re.search(r"and (\d+) never begun", trial.warnings["rate_not_reached"])
+    assert never_begun and int(never_begun[1]) == 100 - done
 
 
 def test_steadiness_leaves_out_the_flush_at_the_end(slow_shim: dict[str, str]) -> None:

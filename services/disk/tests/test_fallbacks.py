@@ -132,12 +132,12 @@ def test_both_ways_of_counting_cached_pages_agree() -> None:
         address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(kept)))
         if libc.mlock(address, ctypes.c_size_t(size // 4)):
             pytest.skip(f"no memory may be locked here: {os.strerror(ctypes.get_errno())}")
-        told = measure(*once, pass_fds=(handed,))
+        looked_up = measure(*once, pass_fds=(handed,))
         counted = measure(*once, pass_fds=(handed,), preexec_fn=refusing("cachestat"))
         libc.munlock(address, ctypes.c_size_t(size // 4))
         del address
     os.close(handed)
-    for trial in (told, counted):
+    for trial in (looked_up, counted):
         assert trial.metrics["cached_ratio_before"] == pytest.approx(0.25, abs=0.001)
         assert trial.metrics["cached_ratio_after"] == 1
 
@@ -246,7 +246,7 @@ def test_a_file_that_is_only_read_is_synced_before(shim: str) -> None:
     refused(result, FAILED, "fsync", "EIO")
 
 
-# ---- told to end -----------------------------------------------------------------------------
+# ---- ending by a signal ------------------------------------------------------------------------
 
 
 LONG = ("--duration-s=60", "--warmup-s=0")
@@ -276,9 +276,9 @@ def test_a_signal_is_obeyed_however_slow_the_disk(
         time.sleep(1.5)
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        told = time.monotonic()
+        signalled_s = time.monotonic()
         output, messages = process.communicate(timeout=20)
-        assert time.monotonic() - told < 1
+        assert time.monotonic() - signalled_s < 1
     assert process.returncode == FAILED and "ended by SIGTERM" in messages, output
 
 

@@ -103,8 +103,8 @@ def test_a_link_that_carries_both_ways_at_once(
 
 
 def test_what_the_user_tells_comes_first() -> None:
-    told = place(NVME, user_bytes_per_second=3.5e9)
-    limit = found(told, "rand_read")["bytes_per_second"]
+    rated = place(NVME, user_bytes_per_second=3.5e9)
+    limit = found(rated, "rand_read")["bytes_per_second"]
     (factor,) = limit.factors
     assert (limit.value, factor.source) == (3.5e9, "set by HOSTBENCH_DISK_BANDWIDTH")
     assert found(place(VIRTIO, user_bytes_per_second=3.5e9))["bytes_per_second"].value == 3.5e9
@@ -112,13 +112,13 @@ def test_what_the_user_tells_comes_first() -> None:
 
 
 def test_a_rate_that_the_user_tells_is_one_of_random_blocks() -> None:
-    told = place(NVME, user_operations_per_second=5e5)
-    rate = found(told, "rand_read")["operations_per_second"]
+    rated = place(NVME, user_operations_per_second=5e5)
+    rate = found(rated, "rand_read")["operations_per_second"]
     assert (rate.value, rate.factors[0].source) == (5e5, "set by HOSTBENCH_DISK_IOPS")
     # Neighbouring blocks may be one request of the disk.
-    assert value(found(told, "seq_read")["operations_per_second"]) == pytest.approx(8e9 / 4096)
+    assert value(found(rated, "seq_read")["operations_per_second"]) == pytest.approx(8e9 / 4096)
     # Of large blocks the link carries fewer.
-    large = found(told, "rand_read", block_bytes=1 << 20)["operations_per_second"]
+    large = found(rated, "rand_read", block_bytes=1 << 20)["operations_per_second"]
     assert value(large) == pytest.approx(8e9 / (1 << 20))
     alone = found(place(VIRTIO, user_operations_per_second=5e5), "rand_write")
     assert alone["operations_per_second"].value == 5e5
@@ -127,18 +127,18 @@ def test_a_rate_that_the_user_tells_is_one_of_random_blocks() -> None:
 
 @pytest.mark.parametrize("workload", ["seq_rw", "rand_rw"])
 def test_what_the_user_tells_is_of_one_direction(workload: str) -> None:
-    told = place(VIRTIO, user_bytes_per_second=3.5e9)
-    reason = reasons(found(told, workload, read_share=0.5))
+    rated = place(VIRTIO, user_bytes_per_second=3.5e9)
+    reason = reasons(found(rated, workload, read_share=0.5))
     assert "HOSTBENCH_DISK_BANDWIDTH" in reason and "mix" in reason
     for share in (0, 1):
-        assert found(told, workload, read_share=share)["bytes_per_second"].value == 3.5e9
+        assert found(rated, workload, read_share=share)["bytes_per_second"].value == 3.5e9
 
 
 def test_a_rate_that_the_user_tells_is_of_one_direction() -> None:
-    told = place(VIRTIO, user_operations_per_second=5e5)
-    limit = found(told, "rand_rw", read_share=0.7)["operations_per_second"]
+    rated = place(VIRTIO, user_operations_per_second=5e5)
+    limit = found(rated, "rand_rw", read_share=0.7)["operations_per_second"]
     assert limit.value is None and "HOSTBENCH_DISK_IOPS" in (limit.reason or "")
-    assert found(told, "rand_rw", read_share=1)["operations_per_second"].value == 5e5
+    assert found(rated, "rand_rw", read_share=1)["operations_per_second"].value == 5e5
     # The link carries what it carries.
     linked = found(place(SATA, user_operations_per_second=5e2), "rand_rw", read_share=0.7)
     assert value(linked["operations_per_second"]) == pytest.approx(6e8 / 4096)
@@ -148,8 +148,8 @@ def test_a_disk_that_was_guessed_bounds_nothing() -> None:
     source = "inferred: where the runtime of this container has /etc/hosts"
     assert f"not known for certain ({source})" in reasons(found(place(SATA, device_source=source)))
     assert found(place(SATA, device_source="st_dev"))["bytes_per_second"].value == 6e8
-    told = place(SATA, device_source=source, user_bytes_per_second=3e8)
-    assert found(told)["bytes_per_second"].value == 3e8
+    rated = place(SATA, device_source=source, user_bytes_per_second=3e8)
+    assert found(rated)["bytes_per_second"].value == 3e8
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_past_the_page_cache(mode: str) -> None:
 
 def test_what_can_be_compressed() -> None:
     assert "compressible" in reasons(found(place(SATA), "seq_write", compressible=0.5))
-    told = place(SATA, user_bytes_per_second=5e8)
-    assert found(told, "seq_write", compressible=0.5)["bytes_per_second"].value == 5e8
+    rated = place(SATA, user_bytes_per_second=5e8)
+    assert found(rated, "seq_write", compressible=0.5)["bytes_per_second"].value == 5e8
 
 
 def test_a_block_that_is_not_reported() -> None:

@@ -488,14 +488,14 @@ def test_the_command_that_is_shown_is_what_a_peer_runs() -> None:
     large = fio_command("seq_read", SEQ)
     assert large is not None and large.startswith(f"env {TUNABLE} fio ")
     ran = options_of(command_of("rand_read", FOUR_THREADS, FOUR))
-    told = options_of(words)
-    assert told["filename"] == "FILE"
+    shown_options = options_of(words)
+    assert shown_options["filename"] == "FILE"
     # The rest of what is run keeps it to our file and our CPUs, and is for programs to read.
     beyond = {"allow_file_create", "output-format", "cpu-list", "cpus_allowed",
               "cpus_allowed_policy"}  # fmt: skip
-    assert set(ran) - set(told) == beyond
-    same = set(told) - {"filename"}
-    assert {name: told[name] for name in same} == {name: ran[name] for name in same}
+    assert set(ran) - set(shown_options) == beyond
+    same = set(shown_options) - {"filename"}
+    assert {name: shown_options[name] for name in same} == {name: ran[name] for name in same}
 
 
 def test_a_case_that_fio_has_no_equal_of_has_no_command() -> None:

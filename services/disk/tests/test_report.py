@@ -501,11 +501,11 @@ def naive_run() -> ResultDocument:
     )
 
 
-def _in_memory(case: CaseResult, workload: str, **told: float | None) -> CaseResult:
+def _in_memory(case: CaseResult, workload: str, **values: float | None) -> CaseResult:
     """The case as if memory had served it; None: it has no such metric."""
     metrics = dict(case.metrics)
     like = metrics["cached_ratio_before"]
-    for name, value in told.items():
+    for name, value in values.items():
         metrics.pop(name, None)
         if value is not None:
             statistics = like.statistics.model_copy(update={"median": value})

@@ -239,9 +239,9 @@ def test_told_to_end(when_s: float) -> None:
     with process:
         time.sleep(when_s)
         process.send_signal(signal.SIGTERM)
-        told = time.monotonic()
+        signalled_s = time.monotonic()
         process.communicate(timeout=WAIT_S)
-        assert time.monotonic() - told < 2
+        assert time.monotonic() - signalled_s < 2
     # A signal before the program has caught it ends it as any other.
     assert process.returncode in (FAILED, -signal.SIGTERM)
     assert not set(names_in(directory)) - names

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hostbench.base.units import binary_bytes, plural
+from hostbench.base.units import binary_bytes, full_sentence, plural
 from hostbench.model.result import CaseResult
 from hostbench.report.cases import caution_blocks, median, row_of, share, shown
 from hostbench.report.content import Block, Bullets, Column, Paragraph, RowGroup, Share, Table, Text
-from hostbench.report.figures import NOTHING, first_names, folded, primary, sentence
+from hostbench.report.figures import NOTHING, first_names, folded, primary
 from services.gpu.limits import MIG
 from services.gpu.report.cases import facts_of
 
@@ -64,7 +64,9 @@ def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
     yield from caution_blocks(cases, MEANINGS)
     parts = [case.title for case in cases if facts_of(case).get("device_uuid", "").startswith(MIG)]
     if parts:
-        text = f"{plural(len(parts), 'case')} ({first_names(parts)}): {sentence(PART_OF_A_CARD)}"
+        text = (
+            f"{plural(len(parts), 'case')} ({first_names(parts)}): {full_sentence(PART_OF_A_CARD)}"
+        )
         yield Bullets((text,))
 
 
@@ -74,7 +76,7 @@ def nothing_ran(cases: Sequence[CaseResult]) -> Iterator[Block]:
         return
     reasons = dict.fromkeys(reason.text for case in cases for reason in case.reasons)
     for reason in reasons:
-        yield Paragraph(sentence(reason))
+        yield Paragraph(full_sentence(reason))
 
 
 def devices(cases: Sequence[CaseResult]) -> Iterator[Block]:

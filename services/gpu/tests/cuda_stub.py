@@ -95,11 +95,11 @@ def link_both(directory: Path) -> Path:
 def environment(directory: Path | None = None, **settings: str | int) -> dict[str, str]:
     """Variables under which a program finds the stand-ins and no OpenCL; the settings without their
     STUB_, in small letters."""
-    told = {f"STUB_{name.upper()}": str(value) for name, value in settings.items()}
+    variables = {f"STUB_{name.upper()}": str(value) for name, value in settings.items()}
     return {
         "LD_LIBRARY_PATH": str(directory or both()),
         "OCL_ICD_VENDORS": "/nowhere",
-        **told,
+        **variables,
     }
 
 

@@ -15,7 +15,7 @@ call, measure, running = BENCHMARK.call, BENCHMARK.measure, BENCHMARK.running
 MOMENT = ("--duration-s=0.1", "--warmup-s=0.02")
 # Long enough for a window of 100 ms where others have the CPUs too.
 WINDOWS = ("--duration-s=0.3", "--warmup-s=0.05")
-# Who is told to end does so within a second; a machine that others load too may hold it up.
+# A program that gets SIGTERM ends within a second; a machine that others load too may hold it up.
 STOP_S = 5.0
 
 

@@ -30,10 +30,10 @@ class Cycle(ctypes.Structure):
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     directory = tmp_path_factory.mktemp("contents")
-    made, told = directory / "contents.so", directory / "told.c"
-    told.write_text("void run_fact(void) {}\nvoid run_warning(void) {}\n")
+    made, stubs = directory / "contents.so", directory / "stubs.c"
+    stubs.write_text("void run_fact(void) {}\nvoid run_warning(void) {}\n")
     sources = [BENCH / name for name in ("contents.c", "cycle.c", "nearness.c")]
-    sources += [ROOT / "harness" / "textfile.c", told]
+    sources += [ROOT / "harness" / "textfile.c", stubs]
     options = ["-std=gnu17", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'harness'}"]
     subprocess.run([compiler(), *options, "-o", made, *sources], check=True)
     loaded = ctypes.CDLL(str(made))

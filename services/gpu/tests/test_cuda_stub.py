@@ -495,9 +495,9 @@ def test_a_device_that_hangs(nth: int) -> None:
         time.sleep(1)
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        told = time.monotonic()
+        signalled_s = time.monotonic()
         output, messages = process.communicate(timeout=20)
-        assert time.monotonic() - told < STOP_S
+        assert time.monotonic() - signalled_s < STOP_S
     assert process.returncode == FAILED and "ended by SIGTERM" in messages
     assert '"end"' not in output
 
@@ -505,9 +505,9 @@ def test_a_device_that_hangs(nth: int) -> None:
 def test_it_ends_when_told() -> None:
     with running("fma", "--dtype=fp32", "--backend=cuda", env=environment()) as (process, _):
         process.send_signal(signal.SIGTERM)
-        told = time.monotonic()
+        signalled_s = time.monotonic()
         output, messages = process.communicate(timeout=20)
-        assert time.monotonic() - told < STOP_S
+        assert time.monotonic() - signalled_s < STOP_S
     assert process.returncode == FAILED and "ended by SIGTERM" in messages
     assert '"interrupted"' in output
 

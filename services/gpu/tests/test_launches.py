@@ -40,10 +40,10 @@ def test_a_trial(backend: str, mode: str) -> None:
 
 def test_without_waiting_they_are_shorter() -> None:
     """The median of three each, in turns: a machine that others load too spoils one or other."""
-    told: dict[str, list[float]] = {mode: [] for mode in MODES}
+    times_s: dict[str, list[float]] = {mode: [] for mode in MODES}
     for mode in MODES * 3:
-        told[mode].append(trial_on("cuda", f"--mode={mode}").metrics["launch_time_s"])
-    assert statistics.median(told["back_to_back"]) < statistics.median(told["round_trip"])
+        times_s[mode].append(trial_on("cuda", f"--mode={mode}").metrics["launch_time_s"])
+    assert statistics.median(times_s["back_to_back"]) < statistics.median(times_s["round_trip"])
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -69,15 +69,15 @@ def found(
     metrics: dict[str, float | None] | None = None,
     **params: Any,
 ) -> dict[str, Limit]:
-    told = {"device_uuid": (gpu.uuid if gpu else None) or UUID, "device_type": "gpu"}
+    known = {"device_uuid": (gpu.uuid if gpu else None) or UUID, "device_type": "gpu"}
     if gpu is not None:
-        told |= {
+        known |= {
             "device_name": gpu.name,
             "compute_capability": gpu.compute_capability or "",
             "compute_units": str(gpu.compute_units or ""),
         }
-    told = {name: text for name, text in (told | (facts or {})).items() if text}
-    trial = start(workload=workload, params=params, facts=told)
+    known = {name: text for name, text in (known | (facts or {})).items() if text}
+    trial = start(workload=workload, params=params, facts=known)
     gpus = Gpus(devices=() if gpu is None else (gpu,))
     return limits(host(gpus=gpus), trial, end().model_copy(update={"metrics": metrics or {}}))
 
@@ -286,16 +286,16 @@ def test_above_the_peak_at_the_observed_clock_a_trial_is_invalid(
         PER_CYCLE: rate / clock,
         "core_clock_hertz": clock,
     }
-    told = found(dtype="fp32", metrics=metrics)
+    with_clock = found(dtype="fp32", metrics=metrics)
     rows = tuple(
         Metric(name=name, unit="1", direction="higher", primary=name == OPERATIONS, description="")
         for name in metrics
     )
     # It is below the peak at the highest clock, so that one alone would not tell.
-    assert rate < (told[OPERATIONS].value or 0)
-    assert bool(above_limit(metrics, told, rows)) is invalid
+    assert rate < (with_clock[OPERATIONS].value or 0)
+    assert bool(above_limit(metrics, with_clock, rows)) is invalid
     closing = end().model_copy(update={"metrics": metrics})
-    judged = measured_trial(bare_trial(events=(start(), closing)), rows, told)
+    judged = measured_trial(bare_trial(events=(start(), closing)), rows, with_clock)
     assert (judged.verdict is Verdict.INVALID) is invalid
 
 
@@ -382,7 +382,7 @@ LINK = PcieLink(
 
 @pytest.mark.parametrize("workload", ["host_to_device", "device_to_host"])
 @pytest.mark.parametrize(
-    ("told", "giga"),
+    ("link", "giga"),
     [
         ("generation 1 x16 when idle, at most 5 x16", 63.02),
         ("generation 4 x16 when idle, at most 4 x16", 31.51),
@@ -393,11 +393,11 @@ LINK = PcieLink(
     ],
 )
 def test_a_link_is_generation_times_lanes_times_encoding(
-    workload: str, told: str, giga: float
+    workload: str, link: str, giga: float
 ) -> None:
-    limit = found(workload=workload, facts={"pcie": told})[BYTES]
+    limit = found(workload=workload, facts={"pcie": link})[BYTES]
     assert limit.value == pytest.approx(giga * 1e9, rel=1e-3)
-    assert limit.factors[0].source == f"NVML: {told}"
+    assert limit.factors[0].source == f"NVML: {link}"
     assert "packets of 256 bytes" in limit.factors[-1].source
 
 

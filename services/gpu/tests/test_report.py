@@ -122,8 +122,8 @@ def test_warnings_are_reported_with_what_they_mean() -> None:
 
 
 def test_a_part_of_a_card_has_the_sensors_of_the_whole_one() -> None:
-    told = whole().model_copy(update={"cases": tuple(map(on_a_part, whole().cases))})
-    assert "part of a card (MIG)" in warned(told)
+    on_parts = whole().model_copy(update={"cases": tuple(map(on_a_part, whole().cases))})
+    assert "part of a card (MIG)" in warned(on_parts)
     assert "part of a card" not in warned(whole())
 
 

@@ -64,9 +64,9 @@ def found(environment: dict[str, str], *arguments: str) -> dict[str, Limit]:
 )
 def test_arithmetic(arguments: tuple[str, ...], per_clock: int) -> None:
     """The stand-in is of compute capability 9.0, with two multiprocessors at 1 GHz."""
-    told = found(STUB(), *arguments)
-    assert told[PER_CYCLE].value == UNITS * per_clock
-    assert told[OPERATIONS].value == pytest.approx(UNITS * per_clock * 1e9, rel=1e-2)
+    by_metric = found(STUB(), *arguments)
+    assert by_metric[PER_CYCLE].value == UNITS * per_clock
+    assert by_metric[OPERATIONS].value == pytest.approx(UNITS * per_clock * 1e9, rel=1e-2)
 
 
 @pytest.mark.parametrize("workload", ["read", "write", "copy", "triad"])
@@ -78,8 +78,8 @@ def test_memory(workload: str) -> None:
 
 
 def test_of_a_part_of_a_card_the_memory_has_none() -> None:
-    told = found(STUB(mig=1), "copy", "--size-bytes", "4194304")[BYTES]
-    assert told.value is None and "is a part of a card (MIG)" in (told.reason or "")
+    limit = found(STUB(mig=1), "copy", "--size-bytes", "4194304")[BYTES]
+    assert limit.value is None and "is a part of a card (MIG)" in (limit.reason or "")
     assert found(STUB(mig=1), "fma", "--dtype", "fp32")[PER_CYCLE].value is not None
 
 
@@ -101,6 +101,6 @@ def test_a_processor_has_none() -> None:
     processors = [one for one in devices if one.type == "cpu"]
     if not processors:
         pytest.skip("no processor by OpenCL: pocl-opencl-icd makes one of this")
-    told = found({}, "fma", "--dtype", "fp32", "--device", str(processors[0].index))
-    assert {limit.value for limit in told.values()} == {None}
-    assert all("is not a GPU" in (limit.reason or "") for limit in told.values())
+    by_metric = found({}, "fma", "--dtype", "fp32", "--device", str(processors[0].index))
+    assert {limit.value for limit in by_metric.values()} == {None}
+    assert all("is not a GPU" in (limit.reason or "") for limit in by_metric.values())

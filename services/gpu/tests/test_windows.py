@@ -37,9 +37,9 @@ def build(probe: str, *parts: str) -> Path:
 
 def figures(probe: Path, lanes: int, pieces: Sequence[Piece]) -> list[float]:
     """count, median, best, cv, rate of the whole, work, seconds."""
-    told = "".join(f"{lane} {work!r} {seconds!r}\n" for lane, work, seconds in pieces)
+    lines = "".join(f"{lane} {work!r} {seconds!r}\n" for lane, work, seconds in pieces)
     answer = subprocess.run(
-        [probe], input=f"{lanes}\n{told}", capture_output=True, text=True, check=True
+        [probe], input=f"{lanes}\n{lines}", capture_output=True, text=True, check=True
     )
     return [float(word) for word in answer.stdout.split()]
 
@@ -90,26 +90,26 @@ def trial(engine: Path, cold_s: float, warm_s: float, pieces: int) -> tuple[dict
     answer = subprocess.run(
         [engine, str(cold_s), str(warm_s), str(pieces)], capture_output=True, text=True, check=True
     )
-    told = dict(line.split(" ", 1) for line in answer.stdout.splitlines())
-    warning = told.pop("warning", "")
-    return {name: int(value) for name, value in told.items()}, warning
+    numbers = dict(line.split(" ", 1) for line in answer.stdout.splitlines())
+    warning = numbers.pop("warning", "")
+    return {name: int(value) for name, value in numbers.items()}, warning
 
 
 def test_pieces_stay_as_long_as_they_should_be(engine: Path) -> None:
     """A card that was idle is calibrated while it is slow."""
-    told, warning = trial(engine, cold_s=20e-6, warm_s=1e-6, pieces=50)
-    assert told["calibrated"] == pytest.approx(7e-3 / 20e-6, rel=0.3)
-    assert told["size"] == pytest.approx(7e-3 / 1e-6, rel=0.3)
-    assert told["looked"] == 2 and not warning
+    numbers, warning = trial(engine, cold_s=20e-6, warm_s=1e-6, pieces=50)
+    assert numbers["calibrated"] == pytest.approx(7e-3 / 20e-6, rel=0.3)
+    assert numbers["size"] == pytest.approx(7e-3 / 1e-6, rel=0.3)
+    assert numbers["looked"] == 2 and not warning
 
 
 @pytest.mark.parametrize("warm_s", [0.6e-6, 1e-6, 50e-6])
 def test_pieces_that_are_long_enough_stay(engine: Path, warm_s: float) -> None:
-    told, _ = trial(engine, cold_s=1e-6, warm_s=warm_s, pieces=50)
-    assert told["size"] == told["calibrated"]
+    numbers, _ = trial(engine, cold_s=1e-6, warm_s=warm_s, pieces=50)
+    assert numbers["size"] == numbers["calibrated"]
 
 
 def test_a_phase_without_a_piece(engine: Path) -> None:
     """Nothing is there to be looked at, and nothing is wrong: the device did what it was told."""
-    told, warning = trial(engine, cold_s=1e-6, warm_s=1e-6, pieces=0)
-    assert told["looked"] == 1 and warning == "nothing_done"
+    numbers, warning = trial(engine, cold_s=1e-6, warm_s=1e-6, pieces=0)
+    assert numbers["looked"] == 1 and warning == "nothing_done"

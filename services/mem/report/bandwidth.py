@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from hostbench.base.units import human, percent, plural
+from hostbench.base.units import full_sentence, human, percent, plural
 from hostbench.judge.case import BEST
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import (
@@ -22,7 +22,6 @@ from hostbench.report.figures import (
     folded,
     label,
     primary,
-    sentence,
 )
 from hostbench.report.grouping import Layout, Params, charts, resolved
 from hostbench.report.sweeps import swept
@@ -125,7 +124,7 @@ def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:
         ((reason, _),) = reasons.most_common(1)
         without = f"No limit for {reasons.total()} of {plural(len(figures), 'figure')}"
         often = "; most often" if len(reasons) > 1 else ""
-        yield Paragraph(sentence(f"{without}{often}: {reason}"))
+        yield Paragraph(full_sentence(f"{without}{often}: {reason}"))
 
 
 def _by_store(

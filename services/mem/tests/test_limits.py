@@ -127,12 +127,12 @@ def test_caches_that_are_not_reported() -> None:
 
 
 def test_the_larger_of_two_sources_counts_as_the_cache() -> None:
-    told = KNOWN.model_copy(update={"library_cache_bytes": 320 * MIB})
-    assert cache_bytes(inventory(told), (0,), 1) == 320 * MIB
-    assert cache_bytes(inventory(told), (0,), 2) == 640 * MIB
+    from_both = KNOWN.model_copy(update={"library_cache_bytes": 320 * MIB})
+    assert cache_bytes(inventory(from_both), (0,), 1) == 320 * MIB
+    assert cache_bytes(inventory(from_both), (0,), 2) == 640 * MIB
     assert cache_bytes(inventory(KNOWN), (0,), 2) == LLC
     assert cache_bytes(inventory(None), (0, 8), 2) == 2 * LLC
-    assert limit(memory=told).value is None
+    assert limit(memory=from_both).value is None
     # Documents from before have no lists.
     old = (CACHES[1].model_copy(update={"cpu_lists": ()}),)
     assert cache_bytes(inventory(KNOWN, caches=old), (0,), 1) == 2 * LLC

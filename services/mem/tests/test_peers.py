@@ -263,8 +263,8 @@ def test_mbw_has_two_arrays_and_one_thread() -> None:
     assert one.survey(answers({}), ONE).unsupported is None
     crowd = one.survey(answers({}), TWO).unsupported
     assert crowd is not None and "mbw has one thread" in crowd
-    told = answers({("dpkg-query", "--show", "--showformat", "${Version}", "mbw"): "1.2.2-1.1"})
-    assert one.survey(told, ONE).version == "1.2.2-1.1"
+    host = answers({("dpkg-query", "--show", "--showformat", "${Version}", "mbw"): "1.2.2-1.1"})
+    assert one.survey(host, ONE).version == "1.2.2-1.1"
 
 
 def test_memcpy_of_small_blocks_is_another_quantity() -> None:
@@ -297,8 +297,8 @@ def test_hpcc_has_a_matrix_of_our_working_set() -> None:
 
 def test_no_memory_for_hpcc() -> None:
     one = peer("hpcc", "add", HUGE)
-    told = answers({MEMORY: "MemAvailable: 600000 kB\n"})
-    unsupported = one.survey(told, TWO).unsupported
+    host = answers({MEMORY: "MemAvailable: 600000 kB\n"})
+    unsupported = one.survey(host, TWO).unsupported
     assert unsupported is not None and "0.6 GB are available" in unsupported
 
 

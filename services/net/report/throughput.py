@@ -3,7 +3,7 @@ offered."""
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.base.units import human, significant
+from hostbench.base.units import full_sentence, human, significant
 from hostbench.model.result import CaseResult
 from hostbench.report.cases import WORKLOAD, median, number, share, shown
 from hostbench.report.content import (
@@ -27,7 +27,6 @@ from hostbench.report.figures import (
     folded,
     label,
     primary,
-    sentence,
 )
 from hostbench.report.grouping import Layout, distinguishing_params, group_name, param_meanings
 from hostbench.report.sweeps import Sweep, Sweeps, by_label, sweep_charts
@@ -200,7 +199,7 @@ def _description(curve: Curve, y: CurveAxis) -> str:
         for point in (curve.points[0], curve.points[-1])
     )
     words = f"from {' to '.join(ends)}"
-    return sentence(f"{curve.label}: {words}" if curve.label else words.capitalize())
+    return full_sentence(f"{curve.label}: {words}" if curve.label else words.capitalize())
 
 
 _DATAGRAMS = (

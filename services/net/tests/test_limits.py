@@ -166,11 +166,11 @@ def test_a_figure_above_it_is_found_out() -> None:
 
 def test_what_the_user_tells_comes_first() -> None:
     for interface in (CARD, VETH):
-        told = Network(interfaces=(interface,), user_bytes_per_second=1e9)
-        limit = of(told)
+        rated = Network(interfaces=(interface,), user_bytes_per_second=1e9)
+        limit = of(rated)
         (factor,) = limit.factors
         assert (limit.value, factor.source) == (1e9, "set by HOSTBENCH_NET_BANDWIDTH")
-        assert value(told, direction="both") == 2e9
+        assert value(rated, direction="both") == 2e9
     assert value(Network(user_bytes_per_second=1e9)) == 1e9
 
 
@@ -189,8 +189,8 @@ def test_a_naive_figure_is_held_against_none(target: str) -> None:
 
 @pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream"])
 def test_the_loopback_has_none(workload: str) -> None:
-    told = Network(interfaces=(CARD,), user_bytes_per_second=1e9)
-    assert "loopback has no line" in reason(told, workload, target="loopback")
+    rated = Network(interfaces=(CARD,), user_bytes_per_second=1e9)
+    assert "loopback has no line" in reason(rated, workload, target="loopback")
 
 
 def test_why_it_is_not_known() -> None:

@@ -21,8 +21,8 @@ def shim() -> Path:
 
 def shimmed(shim: Path, **variables: int) -> dict[str, str]:
     """The environment of a near end with it."""
-    told = {name: str(value) for name, value in variables.items()}
-    return {**os.environ, "LD_PRELOAD": str(shim), **told}
+    settings = {name: str(value) for name, value in variables.items()}
+    return {**os.environ, "LD_PRELOAD": str(shim), **settings}
 
 
 def test_it_alone_is_called_naive() -> None:

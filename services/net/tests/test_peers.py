@@ -137,7 +137,7 @@ def test_whose_server_asks_nobody_is_only_run_when_it_is_named() -> None:
 # ---- their figures ----
 
 
-def told(name: str) -> Any:
+def end_of(name: str) -> Any:
     return json.loads(recorded(name))["end"]
 
 
@@ -145,16 +145,16 @@ def told(name: str) -> Any:
 def test_figures_of_iperf3_are_those_of_the_receiver(where: str) -> None:
     for name in ("iperf3-tcp-2-streams", "iperf3-tcp-receive", "iperf3-udp", "iperf3-udp-rate"):
         name = f"{where}/{name}"
-        received = told(name)["sum_received"]
+        received = end_of(name)["sum_received"]
         assert figure(run_of(name)) == received["bits_per_second"] / 8
         assert figure(run_of(name)) == pytest.approx(received["bytes"] / received["seconds"])
     for name in ("iperf3-tcp-both", "iperf3-udp-both"):
         name = f"{where}/{name}"
-        there, back = (told(name)[f"sum_received{which}"] for which in ("", "_bidir_reverse"))
+        there, back = (end_of(name)[f"sum_received{which}"] for which in ("", "_bidir_reverse"))
         both = (there["bits_per_second"] + back["bits_per_second"]) / 8
         assert figure(run_of(name)) == pytest.approx(both)
     # What was lost on the way is in the sender's figure alone.
-    sums = told(f"{where}/iperf3-udp")
+    sums = end_of(f"{where}/iperf3-udp")
     assert sums["sum_sent"]["bytes"] > sums["sum_received"]["bytes"]
 
 

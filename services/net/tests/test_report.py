@@ -253,12 +253,12 @@ def test_what_was_in_force_is_reported_beside_what_was_requested() -> None:
 def test_each_path_is_reported_once() -> None:
     table = tables(whole())["Paths that cases took"]
     (group,) = table.groups
-    told = [dict(zip((c.title for c in table.columns), row, strict=True)) for row in group.rows]
-    assert [one["target"] for one in told] == ["loopback", "far host"]
-    assert [one["interface"] for one in told] == ["lo", "eth0"]
-    assert [one["far host name"] for one in told] == ["–", "beta"]
+    lines = [dict(zip((c.title for c in table.columns), row, strict=True)) for row in group.rows]
+    assert [one["target"] for one in lines] == ["loopback", "far host"]
+    assert [one["interface"] for one in lines] == ["lo", "eth0"]
+    assert [one["far host name"] for one in lines] == ["–", "beta"]
     ran = [case for case in whole().cases if any(trial.start for trial in case.trials)]
-    assert sum(int(str(one["cases"])) for one in told) == len(ran)
+    assert sum(int(str(one["cases"])) for one in lines) == len(ran)
 
 
 def test_both_ends_counts_stand_side_by_side() -> None:
@@ -344,9 +344,9 @@ def test_few_trials_without_limits_and_peers(trials: int) -> None:
 
 def test_both_hosts_are_reported() -> None:
     program = ProgramVersion(name="net-bench", subsystem="net", version="0.1.0", sha256="12" * 32)
-    told = whole().host.model_copy(update={"hostname": "beta"})
+    inventory_of_far = whole().host.model_copy(update={"hostname": "beta"})
     far = FarHostRecord(
-        inventory=told, program=program, address="192.0.2.2", near_address="192.0.2.1"
+        inventory=inventory_of_far, program=program, address="192.0.2.2", near_address="192.0.2.1"
     )
     page = report_of(whole().model_copy(update={"far_host": far}), "result.json")
     assert page.title == f"net on {whole().host.hostname} and beta"
@@ -401,8 +401,8 @@ def counted_by_sender(case: CaseResult, arrived: float | None) -> CaseResult:
     metrics = {"bytes_per_second": figure, "lost_ratio": case.metrics["lost_ratio"]}
     if arrived is not None:
         median = figure.statistics.median * arrived
-        told = figure.statistics.model_copy(update={"median": median})
-        metrics["arrived_bytes_per_second"] = figure.model_copy(update={"statistics": told})
+        statistics = figure.statistics.model_copy(update={"median": median})
+        metrics["arrived_bytes_per_second"] = figure.model_copy(update={"statistics": statistics})
     update = {"workload": "net.naive_stream", "naive": True, "peers": (), "metrics": metrics}
     return case.model_copy(update=update)
 

@@ -105,9 +105,9 @@ def test_the_far_end_sends_until_its_time_is_over_and_tells_how_much(far: FarEnd
                 except TimeoutError:
                     break
             near.send(frame(END, b"\1"))
-            # The far end has told of its sender before END was there.
-            index, told, _ = struct.unpack(">HQQ", near.receive(SENT))
-            assert index == 0 and told == received > 0
+            # The far end reported its sender before it received END.
+            index, reported, _ = struct.unpack(">HQQ", near.receive(SENT))
+            assert index == 0 and reported == received > 0
         near.bye()
 
 

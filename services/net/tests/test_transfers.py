@@ -107,10 +107,10 @@ def test_the_first_call_is_distinguished(transfer: Transfer) -> None:
 
 
 def test_what_tcp_says_of_the_connection(transfer: Transfer) -> None:
-    told = transfer(path="copy", block=65536, duration=0.1, congestion="reno").sender
-    assert told["path_mtu_bytes"] > 1500 and told["mss_bytes"] > 1400
-    assert told["congestion_window_bytes"] >= told["mss_bytes"] and 0 < told["tcp_rtt_s"] < 1
-    assert told["retransmits"] >= 0 and 0 < told["cpu_s"] < 10
+    sender = transfer(path="copy", block=65536, duration=0.1, congestion="reno").sender
+    assert sender["path_mtu_bytes"] > 1500 and sender["mss_bytes"] > 1400
+    assert sender["congestion_window_bytes"] >= sender["mss_bytes"] and 0 < sender["tcp_rtt_s"] < 1
+    assert sender["retransmits"] >= 0 and 0 < sender["cpu_s"] < 10
 
 
 def test_buffers_in_force_are_read_back(transfer: Transfer) -> None:
@@ -127,8 +127,8 @@ def test_small_buffers_lose_and_say_so(transfer: Transfer) -> None:
 
 
 def test_nobody_receives(transfer: Transfer) -> None:
-    told = transfer(path="single", gone=1, work=1472 * 100, rate=1472e3).sender
-    assert told["refused"] > 10 and told["datagrams"] == 100
+    sender = transfer(path="single", gone=1, work=1472 * 100, rate=1472e3).sender
+    assert sender["refused"] > 10 and sender["datagrams"] == 100
 
 
 def test_a_far_end_that_closes_is_reported(program: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_far_end_that_closes_is_reported(program: Path) -> None:
 @pytest.mark.parametrize("path", TCP)
 def test_a_far_end_that_takes_nothing_holds_nobody_up(transfer: Transfer, path: str) -> None:
     """Full buffers on both sides: the call that blocks comes back to look at the clock."""
-    told = transfer(path=path, block=1 << 20, mute=1, duration=0.5, buffers=100_000).sender
-    assert 0.4 < told["last_s"] - told["first_s"] < 1.5
+    sender = transfer(path=path, block=1 << 20, mute=1, duration=0.5, buffers=100_000).sender
+    assert 0.4 < sender["last_s"] - sender["first_s"] < 1.5
 
 
 def test_a_congestion_control_that_is_not_there(program: Path) -> None:

@@ -2,6 +2,7 @@
 that makes points or queries."""
 
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -30,7 +31,7 @@ TAGGED = (
 Answer = Callable[[str], list[Row]]
 
 
-class Board:
+class Board(ABC):
     """One board over a document whose points are all in the database."""
 
     def __init__(self, document: ResultDocument) -> None:
@@ -44,9 +45,9 @@ class Board:
         """Return what this query must answer. Raise KeyError for a panel that is missing here."""
         return self.answers()[query.panel](query.ref)
 
+    @abstractmethod
     def answers(self) -> Mapping[str, Answer]:
-        """By the title of the panel."""
-        raise NotImplementedError
+        """Return the answer of each panel, by its title."""
 
     def where(self, holds: Callable[[CaseResult], bool]) -> Self:
         """The same board over the cases for which this holds."""

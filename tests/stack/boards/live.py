@@ -85,7 +85,7 @@ class LiveBoard(Board):
         found = []
         for case, trial in self._ended():
             assert trial.end is not None
-            told = trial.end.disturbance
+            disturbance = trial.end.disturbance
             row = {
                 "time": round(trial.time_unix_s * 1000),
                 **self.tags(case, "host", "workload", "label"),
@@ -93,12 +93,12 @@ class LiveBoard(Board):
                 "trial": trial.index,
                 "elapsed_s": trial.end.elapsed_s,
                 "verdict": trial.verdict,
-                "clean_slice_ratio": told.clean_slice_ratio,
-                "cpu_ratio": told.cpu_ratio,
-                "wait_s": told.wait_s,
-                "steal_s": told.steal_s,
-                "throttled_s": told.throttled_s,
-                "involuntary_switches": told.involuntary_switches,
+                "clean_slice_ratio": disturbance.clean_slice_ratio,
+                "cpu_ratio": disturbance.cpu_ratio,
+                "wait_s": disturbance.wait_s,
+                "steal_s": disturbance.steal_s,
+                "throttled_s": disturbance.throttled_s,
+                "involuntary_switches": disturbance.involuntary_switches,
             }
             found.append({name: value for name, value in row.items() if value is not None})
         return found

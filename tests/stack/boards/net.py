@@ -87,8 +87,8 @@ class NetBoard(SubsystemBoard):
     def _over_offered(self, metric: str, y: str) -> list[Row]:
         found = []
         for case in self.cases:
-            told = metric in case.metrics or (metric == case.primary and not case.metrics)
-            if case.workload != "net.udp_stream" or not told:
+            has_figure = metric in case.metrics or (metric == case.primary and not case.metrics)
+            if case.workload != "net.udp_stream" or not has_figure:
                 continue
             row = self.point(case, metric, y, ("target", "direction", "ip_version", "udp_path"))
             if "offered_bytes_per_second" in case.metrics:
