@@ -12,6 +12,7 @@ import pytest
 
 from hostbench.model.registry import subsystem_names
 from tests.e2e.stack import ROOT, engine_environment
+from tests.stand_ins import TOOLS, misfits
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.exhaustive]
 
@@ -93,3 +94,11 @@ def test_it_has_the_peers(image: Image) -> None:
     script = "\n".join(f"({proof}) >/dev/null || echo '{proof}'" for proof in proofs)
     done = image.docker("run", "--rm", *CONFINED, "--entrypoint=sh", image.name, "-c", script)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_its_stand_ins_have_every_function_that_a_tool_calls(image: Image, tool: str) -> None:
+    script = f'ldd -r "$(command -v {tool})" 2>&1'
+    done = image.docker("run", "--rm", *CONFINED, "--entrypoint=sh", image.name, "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert not misfits(tool, done.stdout)

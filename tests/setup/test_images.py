@@ -17,6 +17,7 @@ from hostbench.model.registry import subsystems
 from hostbench.service.__main__ import GRACE_S
 from orchestrator.__main__ import GRACE_S as ANSWER_GRACE_S
 from orchestrator.core import STOP_S
+from tests.stand_ins import TOOLS, misfits
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -109,9 +110,9 @@ def test_the_net_service_alone_is_confined_the_same() -> None:
     far, ours = dict(FAR["services"]["net"]), dict(SERVICES["net"])
     assert far.pop("volumes") == ["/run/lock:/run/lock"]
     assert set(far.pop("secrets")) - set(ours["secrets"]) == {"server_certificate", "server_key"}
-    told, known = far.pop("environment"), ours["environment"]
+    environment, known = far.pop("environment"), ours["environment"]
     more = {"HOSTBENCH_TLS_CERT_FILE", "HOSTBENCH_TLS_KEY_FILE"}
-    assert set(told) - set(known) == more
+    assert set(environment) - set(known) == more
     left_out = set(ours) - set(far)
     assert left_out == {
         "volumes",
@@ -126,11 +127,11 @@ def test_the_net_service_alone_is_confined_the_same() -> None:
 
 
 def test_the_net_service_alone_speaks_tls_alone() -> None:
-    told = FAR["services"]["net"]["environment"]
+    environment = FAR["services"]["net"]["environment"]
     for name in ("HOSTBENCH_TLS_CERT_FILE", "HOSTBENCH_TLS_KEY_FILE", "HOSTBENCH_CA_FILE"):
-        assert told[name].startswith("/run/secrets/")
-    assert told["HOSTBENCH_SERVICE_URL"].startswith("https://")
-    assert told["HOSTBENCH_LISTEN"].endswith(f":{SUBSYSTEMS['net'].port}")
+        assert environment[name].startswith("/run/secrets/")
+    assert environment["HOSTBENCH_SERVICE_URL"].startswith("https://")
+    assert environment["HOSTBENCH_LISTEN"].endswith(f":{SUBSYSTEMS['net'].port}")
     secrets = {name: one["file"] for name, one in FAR["secrets"].items()}
     assert secrets.items() <= {n: one["file"] for n, one in COMPOSE["secrets"].items()}.items()
 
@@ -196,12 +197,44 @@ def test_the_pinned_blas_is_where_the_program_looks_for_it() -> None:
         assert any(needed in line for line in copied), needed
 
 
-def test_fio_starts_with_stand_ins_and_its_engine_refuses(tmp_path: Path) -> None:
-    linked = subprocess.run(["ldd", shutil.which("fio") or "fio"], capture_output=True, text=True)
-    if "librbd.so.1" not in linked.stdout:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory with all stand-ins."""
+    directory = tmp_path_factory.mktemp("made")
+    subprocess.run([ROOT / "scripts/stand-ins.sh", directory], check=True)
+    return directory
+
+
+def linked(tool: str, directory: Path) -> str:
+    """What `ldd -r` says of an installed tool, with the libraries of this directory first."""
+    path = shutil.which(tool)
+    if path is None:
+        pytest.skip(f"{tool} is not installed: make peers")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(directory)}
+    done = subprocess.run(["ldd", "-r", path], env=environment, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_stand_ins_have_every_function_that_a_tool_calls(tool: str, made: Path) -> None:
+    listed = linked(tool, made)
+    if str(made) not in listed:
+        pytest.skip(f"{tool} here links other libraries than that of the images' Debian")
+    assert not misfits(tool, listed)
+
+
+def test_a_function_that_is_missing_from_a_list_is_named(tmp_path: Path, made: Path) -> None:
+    if f"{made}/librbd.so.1" not in linked("fio", made):
         pytest.skip("fio here does not link Ceph")
-    made = tmp_path / "made"
-    subprocess.run([ROOT / "scripts/stand-ins.sh", made], check=True)
+    empty = ["gcc", "-shared", "-Wl,-soname=librbd.so.1", "-o", tmp_path / "librbd.so.1"]
+    subprocess.run([*empty, "-x", "c", "/dev/null"], check=True)
+    problem = misfits("fio", linked("fio", tmp_path))
+    assert re.match(r"fio lacks .*\brbd_stat\b.*: add functions to the lists in services/disk/", problem)
+
+
+def test_fio_starts_with_stand_ins_and_its_engine_refuses(tmp_path: Path, made: Path) -> None:
+    if f"{made}/librbd.so.1" not in linked("fio", made):
+        pytest.skip("fio here does not link Ceph")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(made)}
 
     def fio(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -289,8 +322,8 @@ def test_a_service_has_the_volumes_that_its_subsystem_needs(name: str) -> None:
     scratch = ["${HOSTBENCH_SCRATCH_VOLUME:-scratch}:/scratch"] if one.has_scratch else []
     assert SERVICES[name]["volumes"] == ["/run/lock:/run/lock", *sockets, *scratch]
     assert environment.get("HOSTBENCH_SCRATCH") == ("/scratch" if one.has_scratch else None)
-    told = [rating.variable for rating in one.ratings()]
-    assert [variable for variable in told if variable not in environment] == []
+    variables = [rating.variable for rating in one.ratings()]
+    assert [variable for variable in variables if variable not in environment] == []
 
 
 def test_only_a_subsystem_with_devices_is_given_some() -> None:
