@@ -77,7 +77,7 @@ static const char *unsupported(const struct run *run, const struct gpu_device *d
     const char *lacks;
     if (!device->cc_major)
         return "cuBLASLt is reached through CUDA alone, and this is a device of OpenCL's: choose "
-               "another one with --device";
+               "another one with --device (hostbench run: --param device=)";
     if (device->cc_major * 10 + device->cc_minor < type->cc) {
         snprintf(why, sizeof why,
                  "cuBLASLt has %s from compute capability %d.%d on, and this device has %d.%d",

@@ -73,7 +73,7 @@ static const char *unsupported(const struct run *run, const struct gpu_device *d
     if (!device->cc_major) {
         snprintf(why, sizeof why,
                  "tensor cores are reached through CUDA alone, and %s is a device of OpenCL's: "
-                 "choose another one with --device",
+                 "choose another one with --device (hostbench run: --param device=)",
                  device->name);
         return why;
     }

@@ -453,4 +453,5 @@ def test_launches_that_do_nothing_are_found(nth: int, part: str) -> None:
 
 
 def test_opencl_has_no_tensor_cores() -> None:
-    refused(call("tensor", *on_pocl(), *MOMENT), UNSUPPORTED, "CUDA alone")
+    ways = ("--device", "--param device=")
+    refused(call("tensor", *on_pocl(), *MOMENT), UNSUPPORTED, "CUDA alone", *ways)
