@@ -5,6 +5,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.units import plural
@@ -29,6 +30,8 @@ from hostbench.model.decision import (
     JobFigures,
     Word,
 )
+from hostbench.results.ids import job_ids
+from hostbench.results.store import resume_command
 
 CANDIDATES_NAMED = 5
 REFUSED_NAMED = 3
@@ -113,12 +116,24 @@ def _trusted(index: FigureIndex) -> list[JobFigures]:
         return heads
     refused = index.refused()
     if not refused:
-        raise UsageError(NO_FIGURES)
+        raise UsageError(_no_job_ended(index.root) or NO_FIGURES)
     more = len(refused) - REFUSED_NAMED
     others = f"; and {plural(more, 'more document')}" if more > 0 else ""
     raise UsageError(
         f"no stored job has a document that can be used, {len(refused)} refused: "
         f"{'; '.join(refused[:REFUSED_NAMED])}{others}"
+    )
+
+
+def _no_job_ended(root: Path) -> str | None:
+    """Return what to do where all jobs of a results directory were interrupted, or None if it has
+    no jobs."""
+    ids = job_ids(root)
+    if not ids:
+        return None
+    return (
+        f"{root} has {plural(len(ids), 'job')}, and none has ended; finish the latest with: "
+        f"{resume_command(root / ids[-1])}"
     )
 
 

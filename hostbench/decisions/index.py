@@ -48,12 +48,17 @@ CREATE INDEX result_by_host ON results (host, begun);
 CREATE INDEX result_by_suite ON results (suite, begun);
 CREATE INDEX result_by_time ON results (begun)
 """
-# Steps from case to case by the key: with a thousand jobs, each case has as many rows.
+# Steps from case to case by the key: with a thousand jobs, each case has as many rows. The title of
+# a case that was not measured lacks what the program chose, and such a figure has no unit: so the
+# newest one with a value, if there is any.
 NEWEST_OF_EACH_CASE = (
     'WITH RECURSIVE one(name) AS (SELECT MIN("case") FROM figures UNION ALL '
     'SELECT (SELECT MIN("case") FROM figures WHERE "case" > name) FROM one '
-    'WHERE name IS NOT NULL) SELECT (SELECT figure FROM figures WHERE "case" = name '
-    "ORDER BY job DESC LIMIT 1) FROM one WHERE name IS NOT NULL"
+    "WHERE name IS NOT NULL) SELECT COALESCE("
+    '(SELECT figure FROM figures WHERE "case" = name '
+    "AND json_extract(figure, '$.why_not') IS NULL ORDER BY job DESC LIMIT 1), "
+    '(SELECT figure FROM figures WHERE "case" = name ORDER BY job DESC LIMIT 1)) '
+    "FROM one WHERE name IS NOT NULL"
 )
 _TABLE_NAMES = ("jobs", "figures", "statuses", "results")
 
@@ -146,7 +151,8 @@ class FigureIndex:
         return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
 
     def newest_of_each_case(self) -> list[CaseFigure]:
-        """Return one figure of every case: that of its newest job."""
+        """Return one figure of every case: the newest with a value, or the newest if none has
+        one."""
         self.refresh()
         rows = self._connection.execute(NEWEST_OF_EACH_CASE)
         return [CaseFigure.model_validate_json(figure) for (figure,) in rows]

@@ -8,6 +8,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.model.decision import History, HostHistory
+from hostbench.model.result import ResultDocument
 from tests.each import each
 from tests.faults.command import Command
 from tests.unit.decided import stored_job
@@ -93,6 +94,33 @@ def test_no_jobs(tmp_path: Path) -> None:
         ended = Command(tmp_path).run("history", *arguments)
         assert ended.code == ExitCode.USAGE
         assert "measure some with hostbench run" in ended.last_line
+
+
+def test_jobs_that_were_interrupted(tmp_path: Path) -> None:
+    """Alone, there is something to finish. After others, a case keeps its title, its unit and its
+    direction, which are known only once it was measured."""
+    there = Command(tmp_path)
+    interrupted = stored_job(there.results, 2)
+    whole = interrupted.document.read_text()
+    interrupted.document.unlink()
+    ended = there.run("history", CASE)
+    assert ended.code == ExitCode.USAGE
+    assert (
+        " has 1 job, and none has ended; finish" in ended.last_line
+        and interrupted.id in ended.last_line
+    )
+    for number in range(2):
+        stored_job(there.results, number)
+    document = ResultDocument.model_validate_json(whole)
+    cases = tuple(
+        case.model_copy(update={"verdict": None, "label": "1 thread", "metrics": {}})
+        for case in document.cases
+    )
+    interrupted.store(document.model_copy(update={"cases": cases}))
+    history = there.run("history", CASE, "--json").document
+    assert (history["title"], len(history["points"])) == (CASE, 2)
+    assert history["unit"] == "operation/s"
+    assert history["left_out"] == ["1 job left out: the job did not finish the case"]
 
 
 def test_documents_that_are_all_refused_are_named(tmp_path: Path) -> None:
