@@ -196,14 +196,24 @@ def find_case(cases: Sequence[CaseFigure], name: str) -> CaseFigure:
 
 
 def _ambiguous(name: str, fits: Sequence[CaseFigure]) -> str:
-    titles = Counter(case.title for case in fits)
-    named = [
-        repr(case.title) if titles[case.title] == 1 else f"{case.title!r} ({case.case})"
-        for case in fits[:CANDIDATES_NAMED]
-    ]
+    named = [_name_among(case, fits) for case in fits[:CANDIDATES_NAMED]]
     more = len(fits) - len(named)
     others = f" and {more} others" if more else ""
     return f"{shown(name)} may be any of {len(fits)} cases; give one: {', '.join(named)}{others}"
+
+
+def _name_among(case: CaseFigure, fits: Sequence[CaseFigure]) -> str:
+    """Return the title of a case; where others have the same, its hash with the parameters in which
+    it differs from them."""
+    alike = [one for one in fits if one.title == case.title]
+    if len(alike) == 1:
+        return repr(case.title)
+    own = (
+        f"{param}={value}"
+        for param, value in case.given.items()
+        if any(one.given.get(param) != value for one in alike)
+    )
+    return f"{case.case} ({', '.join(own) or case.title})"
 
 
 def history(

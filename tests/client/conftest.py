@@ -1,4 +1,5 @@
-"""One stack for all tests of this directory; those that break it make their own."""
+"""One stack for all tests of this directory; those that break it, or whose answers depend on its
+other jobs, make their own."""
 
 from collections.abc import Iterator
 

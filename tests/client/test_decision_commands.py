@@ -1,5 +1,6 @@
 """The commands that decide, about jobs of an orchestrator."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,13 @@ from tests.client.real_stack import HOST, Stack
 from tests.each import each
 
 JOBS = 2
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack of its own: jobs of other tests would have other cases of the same title."""
+    with Stack(tmp_path_factory.mktemp("stack")).running() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -226,7 +226,7 @@ def test_stand_ins_have_every_function_that_a_tool_calls(tool: str, made: Path) 
 def test_a_function_that_is_missing_from_a_list_is_named(tmp_path: Path, made: Path) -> None:
     if f"{made}/librbd.so.1" not in linked("fio", made):
         pytest.skip("fio here does not link Ceph")
-    empty = ["gcc", "-shared", "-Wl,-soname=librbd.so.1", "-o", tmp_path / "librbd.so.1"]
+    empty = ["gcc", "-shared", "-Wl,-soname=librbd.so.1", "-o", f"{tmp_path}/librbd.so.1"]
     subprocess.run([*empty, "-x", "c", "/dev/null"], check=True)
     problem = misfits("fio", linked("fio", tmp_path))
     assert re.match(r"fio lacks .*\brbd_stat\b.*: add functions to the lists in ", problem)

@@ -272,6 +272,19 @@ def test_a_case_that_is_not_one_is_refused(name: str, why: str) -> None:
     assert why in refused.value.message
 
 
+def test_cases_of_one_title_are_named_by_their_hashes() -> None:
+    first, second = (
+        CASES[0].model_copy(update={"case": name, "given": {"threads": 1, "duration_s": seconds}})
+        for name, seconds in (("abcdef012345", 1.0), ("fedcba543210", 10.0))
+    )
+    with pytest.raises(UsageError) as refused:
+        find_case([first, second, CASES[1]], first.title)
+    assert refused.value.message == (
+        "'mem.triad 64 MiB' may be any of 2 cases; give one: abcdef012345 (duration_s=1.0), "
+        "fedcba543210 (duration_s=10.0)"
+    )
+
+
 def test_no_jobs_at_all() -> None:
     with pytest.raises(UsageError, match="has no jobs with figures"):
         find_case([], "cpu.fma")
