@@ -13,6 +13,7 @@ from hostbench.cli.options import (
     EPILOG,
     Idle,
     Json,
+    Margin,
     Param,
     Wait,
     assignments,
@@ -72,14 +73,7 @@ def ab(
         str,
         typer.Option(metavar="N", help="Maximum number of blocks of four trials, from 8 to 96."),
     ] = "24",
-    margin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="A change that is certainly below this counts as same. Default: 2 to 10, by the "
-            "subsystem.",
-        ),
-    ] = None,
+    margin: Margin = None,
     idle_policy: Idle = None,
     wait: Wait = "0",
     as_json: Json = False,

@@ -7,7 +7,7 @@ import typer
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.options import EPILOG, Json, Results, print_json
+from hostbench.cli.options import EPILOG, Json, Margin, Results, print_json
 from hostbench.cli.pages import OfHost, OfSuite, Output, Since, Until, write_text
 from hostbench.cli.stack import here_or_there, refuse_here
 
@@ -57,14 +57,7 @@ def compare(
     suite: OfSuite = None,
     since: Since = None,
     until: Until = None,
-    margin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="A change that is certainly below this counts as same. Default: 2 to 10, by the "
-            "subsystem.",
-        ),
-    ] = None,
+    margin: Margin = None,
     require: Annotated[
         Require,
         typer.Option(

@@ -97,6 +97,14 @@ Param = Annotated[
 Trials = Annotated[
     str | None, typer.Option(metavar="N", help="Run exactly this many trials per case.")
 ]
+Margin = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENT",
+        help="A change that is certainly below this counts as same. Default: 2 to 10, by the "
+        "subsystem.",
+    ),
+]
 Idle = Annotated[
     IdlePolicy | None,
     typer.Option(
