@@ -58,7 +58,6 @@ from grafana.tables import (
 )
 from hostbench.model.baseline import HostWord
 from hostbench.model.decision import Word
-from hostbench.model.result import ConditionState
 from hostbench.model.summary import Verdict
 
 # The words with a known error rate; all others have no colour.
@@ -181,8 +180,8 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
 def _lines() -> table.Panel:
     """Return a row for each host: six queries, merged by host."""
     newest = latest(
-        '"efficiency", "delivered_ratio", "condition_share", "condition", "culprit", "verdict", '
-        '"until_ms"',
+        '"efficiency", "delivered_ratio", "taken_share", "taken", "taken_by", "clock_held", '
+        '"verdict", "until_ms"',
         (),
         f"{PRIMARY} AND {SOUND}",
     )
@@ -196,16 +195,11 @@ def _lines() -> table.Panel:
         'min("delivered_ratio") AS "delivered_ratio", max("until_ms") AS "until_ms" '
         f'FROM ({newest}) GROUP BY "host"'
     )
-    # A share of the trials' time, of GPUs often all of it, that would hide those of the CPUs' time.
-    throttled = ConditionState.THROTTLED
     taken = (
-        'SELECT max("condition_share") AS "share", "condition", "culprit" '
-        f'FROM ({newest}) WHERE "condition" != \'{throttled}\' GROUP BY "host"'
+        'SELECT max("taken_share") AS "share", "taken" AS "condition", "taken_by" AS "culprit" '
+        f'FROM ({newest}) GROUP BY "host"'
     )
-    clock = (
-        f'SELECT max("condition_share") AS "held" FROM ({newest}) '
-        f'WHERE {equals("condition", throttled)} GROUP BY "host"'
-    )
+    clock = f'SELECT max("clock_held") AS "held" FROM ({newest}) GROUP BY "host"'
     panel = (
         plain_table()
         .title("Each host in a line")

@@ -132,9 +132,4 @@ def held_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
 
 
 def _held_ratio(case: CaseResult) -> float | None:
-    condition = case.condition
-    if condition is None:
-        return None
-    if condition.state is ConditionState.THROTTLED:
-        return condition.share
-    return condition.also.get(ConditionState.THROTTLED)
+    return None if case.condition is None else case.condition.share_of(ConditionState.THROTTLED)

@@ -460,12 +460,23 @@ class Condition(StoredModel):
     is_sure: bool = False
     also: dict[ConditionState, float] = Field(default={})
 
+    def share_of(self, state: ConditionState) -> float | None:
+        """Return the share of one state; None: it is not reported."""
+        return self.share if state is self.state else self.also.get(state)
+
     @property
     def shared_ratio(self) -> float:
         """The share that others on the host took; 0: none is known."""
-        if self.state is ConditionState.SHARED:
-            return self.share or 0.0
-        return self.also.get(ConditionState.SHARED, 0.0)
+        return self.share_of(ConditionState.SHARED) or 0.0
+
+    @property
+    def of_cpu_time(self) -> "Condition | None":
+        """The same without a clock that was held down, which takes no CPU time; None: nothing else
+        is known. The document names no culprit of a smaller share."""
+        if self.state is not ConditionState.THROTTLED:
+            return self
+        state = max(self.also, key=self.also.__getitem__, default=None)
+        return None if state is None else Condition(state=state, share=self.also[state])
 
 
 class MetricResult(StoredModel):

@@ -24,6 +24,8 @@ from hostbench.model.registry import subsystems
 from hostbench.model.result import (
     OWN_TOOL,
     CaseResult,
+    Condition,
+    ConditionState,
     FarHostRecord,
     PeerResult,
     ResultDocument,
@@ -417,13 +419,24 @@ def _two_figures(case: CaseResult) -> dict[str, float | str]:
             "delivered": delivered.value if delivered else None,
             "delivered_ratio": case.delivered_ratio,
             "best": case.best,
-            "condition_share": condition.share if condition else None,
         }
     )
-    if condition is None:
-        return numbers
-    culprit = {} if condition.culprit is None else {"culprit": condition.culprit}
-    return {**numbers, "condition": condition.state.value, **culprit}
+    return {**numbers, **({} if condition is None else _condition_fields(condition))}
+
+
+def _condition_fields(condition: Condition) -> dict[str, float | str]:
+    """Return what the host was like, and apart what was taken of its CPU time and how long a clock
+    was held down: one of these may be the largest share, and hide the other."""
+    taken = condition.of_cpu_time
+    known: dict[str, float | str | None] = {
+        "condition": condition.state.value,
+        "condition_share": condition.share,
+        "culprit": condition.culprit,
+        "clock_held": condition.share_of(ConditionState.THROTTLED),
+    }
+    if taken is not None and taken.share is not None:
+        known |= {"taken": taken.state.value, "taken_share": taken.share, "taken_by": taken.culprit}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _statistics(found: Statistics) -> dict[str, float | str]:

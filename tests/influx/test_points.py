@@ -11,7 +11,13 @@ import redis
 from hostbench.base.units import human
 from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SampleEvent
 from hostbench.model.job_events import CaseEndedEvent, SampleTakenEvent, TrialEndedEvent
-from hostbench.model.result import PeerResult, ResultDocument, Verdict
+from hostbench.model.result import (
+    Condition,
+    ConditionState,
+    PeerResult,
+    ResultDocument,
+    Verdict,
+)
 from hostbench.results.document import Progress, case_result
 from orchestrator.influx.points import (
     CaseTags,
@@ -25,6 +31,8 @@ from orchestrator.influx.points import (
 from orchestrator.influx.sink import PointSink
 from tests.influx.real_job import Kept, RealJob
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, skipped, start
+
+SHARED, THROTTLED = ConditionState.SHARED, ConditionState.THROTTLED
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +236,21 @@ def test_peers_stand_beside_the_figure_they_are_held_against(
                 assert primary.fields["peer"] == peer.tool
     if not with_ratio:
         pytest.skip("no peer has a ratio: none is installed (make peers), or it was disturbed")
+
+
+def test_cpu_time_and_a_held_clock_stand_apart(document: ResultDocument) -> None:
+    case = next(case for case in document.cases if case.figure is not None)
+    shared = {"taken": "shared", "taken_share": 0.2}
+    for condition, expected in (
+        (Condition(state=SHARED, share=0.2, culprit="make, pid 7"), {"taken_by": "make, pid 7"}),
+        (Condition(state=SHARED, share=0.2, also={THROTTLED: 0.1}), {"clock_held": 0.1}),
+        (Condition(state=THROTTLED, share=1.0, also={SHARED: 0.2}), {"clock_held": 1.0}),
+    ):
+        found = case.model_copy(update={"condition": condition})
+        point = case_points(JobContext.of_document(document), found)[0]
+        names = ("taken", "taken_share", "taken_by", "clock_held")
+        held = {name: point.fields[name] for name in names if name in point.fields}
+        assert held == shared | expected
 
 
 def test_samples_have_the_time_at_which_they_ended() -> None:

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from hostbench.model.result import CaseResult, ConditionState, Verdict
+from hostbench.model.result import CaseResult, ConditionState
+from hostbench.model.summary import Verdict
 from tests.stack.boards.answers import Row
 from tests.stack.boards.board import Answer, Board
+
+THROTTLED = ConditionState.THROTTLED
 
 
 class FleetBoard(Board):
@@ -18,7 +21,7 @@ class FleetBoard(Board):
             return []
         answers: dict[str, Callable[[], Row]] = {
             "A": self._worst,
-            "B": lambda: self.most_taken([one for one in self.sound if not _is_held(one)]),
+            "B": lambda: self.most_taken([_of_cpu_time(one) for one in self.sound]),
             "C": lambda: self._count("corrupt", Verdict.CORRUPT),
             "D": lambda: self._count("unusable", Verdict.INVALID, Verdict.FAILED),
             "E": lambda: self._count("disturbed", Verdict.DISTURBED),
@@ -41,13 +44,14 @@ class FleetBoard(Board):
         return {"cases": len(self.sound), "until_ms": max(known("until_ms")), **worst}
 
     def _held(self) -> Row:
-        held = self.most_taken([one for one in self.sound if _is_held(one)])
-        return {"held": held["share"]} if held else {}
+        shares = [one.condition.share_of(THROTTLED) for one in self.sound if one.condition]
+        held = [share for share in shares if share is not None]
+        return {"held": max(held)} if held else {}
 
     def _count(self, name: str, *verdicts: Verdict) -> Row:
         count = sum(case.verdict in verdicts for case in self.sound)
         return {name: count} if count else {}
 
 
-def _is_held(case: CaseResult) -> bool:
-    return case.condition is not None and case.condition.state is ConditionState.THROTTLED
+def _of_cpu_time(case: CaseResult) -> CaseResult:
+    return case.model_copy(update={"condition": case.condition and case.condition.of_cpu_time})
