@@ -151,7 +151,7 @@ class Execution:
         if idle.idle is False and idle.policy == "fail":
             raise NotIdleError(
                 f"{not_idle_sentence(idle)}; stop the other programs, wait longer (timeout_s), "
-                "or measure anyway with --idle-policy flag"
+                "or measure anyway: --idle-policy flag, or policy: flag in the suite"
             )
         return idle
 

@@ -26,6 +26,17 @@ DAEMONS = ("/usr/sbin", "/sbin")
 REMEDY = "install Slurm: apt install slurm-wlm munge (make packages of the group cluster)"
 CLUSTER = "hostbench-test"
 PARTITION = "all"
+# Without accounts Slurm takes any QOS for one that exists: its plugin for Lua refuses others than
+# this one, as Slurm itself does where it keeps accounts.
+QOS = "high"
+JOB_SUBMIT = f"""
+function slurm_job_submit(job, partitions, user)
+    if job.qos == nil or job.qos == "{QOS}" then return slurm.SUCCESS end
+    return 2066 -- ESLURM_INVALID_QOS
+end
+function slurm_job_modify(job, record, partitions, user) return slurm.SUCCESS end
+return slurm.SUCCESS
+"""
 KEY_BYTES = 128
 
 
@@ -95,6 +106,7 @@ class Slurm:
             (self.directory / node).mkdir()
         (self.directory / "state").mkdir()
         (self.directory / "topology.conf").write_text(self.topology)
+        (self.directory / "job_submit.lua").write_text(JOB_SUBMIT)
         self.configuration.write_text(f"""\
 ClusterName={CLUSTER}
 SlurmctldHost={socket.gethostname()}(127.0.0.1)
@@ -118,6 +130,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 SchedulerParameters=bf_interval=1,sched_min_interval=0
+JobSubmitPlugins=lua
 KillWait=5
 NodeName=node[1-{len(self.nodes)}] NodeHostname=localhost NodeAddr=127.0.0.1 \
 Port=[{ports}] CPUs={cpus} State=UNKNOWN

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from hostbench.fleet.node import (
     read_document_of_log,
     read_message,
 )
-from hostbench.model.suite import Repeats, SuiteCase
+from hostbench.model.suite import IdleRules, Repeats, SuiteCase
 from hostbench.results.sealed import read_document
 from hostbench.results.store import ResultsStore
 from hostbench.run.job import JobRunner
@@ -130,6 +131,16 @@ def test_an_ended_node_is_resumed_as_part_of_its_campaign(tmp_path: Path, comman
         )
     document = ResultsStore(command.results).job(job).load()
     assert document.member is not None and document.member.campaign == "small-1"
+
+
+def test_a_node_that_is_never_idle_says_so(tmp_path: Path, command: Command) -> None:
+    suite = small_suite(idle=IdleRules(policy="fail", timeout_s=0))
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as load:
+        ended = command.run(*arguments(tmp_path, campaign(suite=suite)))
+        load.kill()
+    assert ended.code == ExitCode.NOT_IDLE
+    assert ended.last_line == f"hostbench: {message(tmp_path)}"
+    assert "the host was not idle" in ended.last_line
 
 
 def test_a_case_that_cannot_run_is_reported_all_the_same(tmp_path: Path, command: Command) -> None:

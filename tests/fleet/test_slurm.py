@@ -32,7 +32,7 @@ from hostbench.model.suite import SuiteCase
 from hostbench.results.sealed import read_document
 from tests.faults.command import CHECKOUT, Command, Ended, end_of
 from tests.fleet.campaigns import MOMENT, campaign, hand_in, measured_document, small_suite
-from tests.fleet.slurm import CLUSTER, PARTITION, Slurm, running
+from tests.fleet.slurm import CLUSTER, PARTITION, QOS, Slurm, running
 from tests.patience import wait_until
 from tests.unit.baseline_documents import of_host, of_hosts
 
@@ -237,7 +237,7 @@ def test_a_campaign_measures_as_well_as_runs_by_hand(
 def test_jobs_have_the_options_that_sbatch_would_have(
     slurm: Slurm, engine: SlurmEngine, tmp_path: Path
 ) -> None:
-    """Partition, account and reservation of the command line reach each job."""
+    """Partition, account, reservation and QOS of the command line reach each job."""
     suite = tmp_path / "small.yaml"
     suite.write_text("name: small\ncases: [{workload: cpu.clock}]\n")
     slurm.run(
@@ -248,8 +248,8 @@ def test_jobs_have_the_options_that_sbatch_would_have(
     try:
         made = command.run(
             "fleet", "run", str(suite), "--name=opts", "--engine=slurm", "--nodes=node[2-3]",
-            f"--partition={PARTITION}", "--account=physics", "--reservation=repair", "--detach",
-            "--at-most=1", f"--program={slurm.shared / 'hostbench'}",
+            f"--partition={PARTITION}", "--account=physics", "--reservation=repair", f"--qos={QOS}",
+            "--detach", "--at-most=1", f"--program={slurm.shared / 'hostbench'}",
         )  # fmt: skip
         assert made.code == 0, made.errors
         jobs = slurm.run("scontrol", "show", "job", "--oneliner").splitlines()
@@ -258,6 +258,14 @@ def test_jobs_have_the_options_that_sbatch_would_have(
         for line in own:
             for words in (f"Partition={PARTITION}", "Account=physics", "Reservation=repair"):
                 assert f" {words} " in line, line
+        other = command.run(
+            "fleet", "run", str(suite), "--name=other", "--engine=slurm", "--qos=hihg", "--detach"
+        )
+        assert other.code == 2 and other.last_line == (
+            "hostbench: sbatch: Batch job submission failed: Invalid qos specification "
+            "(--qos=hihg); sacctmgr show qos lists them"
+        )
+        assert "other" not in engine.campaigns()
     finally:
         engine.clean("opts")
         slurm.run("scontrol", "delete", "ReservationName=repair")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
 
 COMMAND_S_MOST = 60.0
-# The messages of Slurm's commands, by what to do about them.
+# The messages of Slurm's commands, by what to do about them. The last word may be an option.
 _REMEDIES = (
     ("invalid partition", UsageError, "name one that sinfo lists with --queue"),
     ("reservation", UsageError, "scontrol show reservation lists them"),
@@ -47,7 +47,9 @@ def run(program: str, *arguments: str, stdin: str = "", inherited: Collection[in
     message = f"{program}: {_first_line(program, text)}"
     for words, kind, remedy in _REMEDIES:
         if words in text.lower():
-            raise kind(f"{message}; {remedy}")
+            option = f"--{words.split()[-1]}="
+            given = "".join(f" ({one})" for one in arguments if one.startswith(option))
+            raise kind(f"{message}{given}; {remedy}")
     raise HostbenchError(message)
 
 
