@@ -8,7 +8,6 @@ import pytest
 from tests.fleet import cluster as control_plane
 from tests.fleet import real_node
 from tests.fleet.cluster import Cluster
-from tests.fleet.real_node import RealNode
 from tests.fleet.simulated import simulate
 
 ENGINES = {"cluster", "real_cluster", "slurm"}
@@ -53,13 +52,8 @@ def real_cluster(request: pytest.FixtureRequest) -> Cluster:
 
 @pytest.fixture(scope="session")
 def nodes(real_cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """The names of two, of which one lacks the first CPU and one the second."""
-    first, second, *_ = sorted(os.sched_getaffinity(0))
-    with (
-        RealNode(real_cluster, "real-0", 0, reserved_cpus=str(first)),
-        RealNode(real_cluster, "real-1", 1, reserved_cpus=str(second)),
-    ):
-        yield "real-0", "real-1"
+    with real_node.two_nodes(real_cluster) as names:
+        yield names
 
 
 @pytest.fixture

@@ -34,9 +34,10 @@ OWN_DIRECTORIES = (
     "/run/containerd",
     "/run/netns",
     "/var/lib/cni",
-    "/var/lib/kubelet",
     "/var/log/containers",
 )
+# The same, but on a disk: volumes of pods are below it.
+KUBELET = "/var/lib/kubelet"
 # Kubelet and the plugin for bridges set these. They are the host's, so a node sets a copy of them.
 KERNEL_SETTINGS = (
     *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
@@ -83,7 +84,7 @@ class RealNode:
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             self.root.mkdir()
-            for directory in OWN_DIRECTORIES:
+            for directory in (*OWN_DIRECTORIES, KUBELET):
                 Path(directory).mkdir(parents=True, exist_ok=True)
             make_image(self.root / "image.tar")
             self.cluster.add_pod_network()
@@ -206,6 +207,8 @@ class RealNode:
             for directory in {" ".join(OWN_DIRECTORIES)}; do
                 mount -t tmpfs own "$directory"
             done
+            mkdir {root}/kubelet
+            mount --bind {root}/kubelet {KUBELET}
             mount --bind {shlex.quote(str(lock_directory(self.cluster)))} {HOST_LOCK_DIRECTORY}
             copies={root}/kernel
             mkdir "$copies"
@@ -239,6 +242,17 @@ class RealNode:
             for directory, _, _ in os.walk(group, topdown=False):
                 # The kernel takes a moment to see that the last process is gone.
                 wait_until(functools.partial(_removed, Path(directory)))
+
+
+@contextlib.contextmanager
+def two_nodes(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """The names of two, of which one lacks the first CPU and one the second."""
+    first, second, *_ = sorted(os.sched_getaffinity(0))
+    with (
+        RealNode(cluster, "real-0", 0, reserved_cpus=str(first)),
+        RealNode(cluster, "real-1", 1, reserved_cpus=str(second)),
+    ):
+        yield "real-0", "real-1"
 
 
 def lock_directory(cluster: Cluster) -> Path:

@@ -12,36 +12,29 @@ from typing import Any
 import pytest
 from lightkube.models.coordination_v1 import LeaseSpec
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import Pod, Secret
 
+from hostbench.client.connection import CA_OF_POSTS, KEY_OF_POSTS
 from hostbench.fleet.kubernetes.objects import (
     CAMPAIGN_LABEL,
-    CONTAINER,
     NODE_ANNOTATION,
     PAIR_ANNOTATION,
-    RESULT_ANNOTATION,
     node_hash,
 )
 from hostbench.fleet.kubernetes.rights import roles
-from hostbench.fleet.node import DIGEST
-from hostbench.host.lock import LOCK_NAME
 from hostbench.model.result import ResultDocument
 from hostbench.model.suite import Repeats, Suite, SuiteCase
 from hostbench.model.summary import Verdict
-from hostbench.results.sealed import read_document
-from tests.faults.command import Command, end_of
+from tests.client.canned_server import certificate
+from tests.faults.command import end_of
 from tests.fleet.campaigns import LONG_BETWEEN, MOMENT, check_answer, net_suite, small_suite
 from tests.fleet.cluster import Cluster, name_of
-from tests.fleet.image import CHECKOUT_PATHS
-from tests.fleet.image import NAME as IMAGE
 from tests.fleet.jobs import is_running, left
-from tests.fleet.policy import change_pods
-from tests.fleet.real_node import lock_directory
-from tests.fleet.simulated import add_namespace
+from tests.fleet.real_fleet import NAMESPACE, Fleet, load
+from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
+from tests.stack.redis_server import RedisServer
 
-NAMESPACE = "measured"
 # On two nodes: six jobs, and as many by hand. compare needs four with each figure.
 CAMPAIGNS = ("one", "two", "three")
 SUITE = small_suite(
@@ -54,117 +47,35 @@ SUITE = small_suite(
     repeats=Repeats(min_trials=4, max_trials=10),
 )
 LIMIT_S = 120
-ACCOUNT = "hostbench-node"
+ACCOUNT, POST_KEYS = "hostbench-node", "hostbench-post"
 NOT_WORSE = {"better", "same", "undecided"}
 USABLE = {Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED}
 
 
-def mount_checkout(cluster: Cluster) -> None:
-    """Let the pods of campaigns see the host's programs and this checkout, read-only: an image that
-    has all of it would take minutes."""
-    volumes, mounts = [], []
-    for number, path in enumerate(("/usr", *CHECKOUT_PATHS)):
-        name = f"'host-{number}'"
-        host_path = f"Object.spec.volumes.hostPath{{path: '{path}'}}"
-        volumes.append(f"Object.spec.volumes{{name: {name}, hostPath: {host_path}}}")
-        mounts.append(
-            "Object.spec.containers.volumeMounts"
-            f"{{name: {name}, mountPath: '{path}', readOnly: true}}"
-        )
-    container = (
-        f"Object.spec.containers{{name: '{CONTAINER}', volumeMounts: [{', '.join(mounts)}]}}"
-    )
-    spec = f"Object.spec{{volumes: [{', '.join(volumes)}], containers: [{container}]}}"
-    change_pods(
-        cluster,
-        "checkout-of-campaigns",
-        f"Object{{spec: {spec}}}",
-        lambda pod: bool(pod.spec and pod.spec.volumes),
-        namespace=NAMESPACE,
-        condition=f"request.namespace == '{NAMESPACE}'",
-    )
-
-
-class Fleet:
-    """Clients of campaigns, and runs by hand under the same lock."""
-
-    def __init__(self, cluster: Cluster, nodes: tuple[str, str], directory: Path) -> None:
-        self.cluster, self.nodes = cluster, nodes
-        self.suite = directory / "small.yaml"
-        self.suite.write_text(json.dumps(SUITE.model_dump(mode="json", exclude_defaults=True)))
-        self.command = Command(
-            directory,
-            HOSTBENCH_LOCK=str(lock_directory(cluster) / LOCK_NAME),
-            HOSTBENCH_IMAGE=IMAGE,
-            KUBECONFIG=str(cluster.kubeconfig),
-            NO_PROXY="127.0.0.1",
-        )
-
-    def client(self, command: str, *arguments: str) -> str:
-        """What a client prints that has found everything in order."""
-        ended = self.command.run(
-            "fleet", command, *arguments, f"--namespace={NAMESPACE}", timeout_s=LIMIT_S
-        )
-        assert ended.code == 0, ended.errors
-        return ended.output
-
-    def start(self, name: str, *arguments: str) -> "subprocess.Popen[str]":
-        """Start a client that runs a campaign on both nodes."""
-        return self.command.start(
-            "fleet", "run", str(self.suite), f"--name={name}", f"--namespace={NAMESPACE}",
-            f"--nodes={','.join(self.nodes)}", f"--time-limit={LIMIT_S}", *arguments,
-        )  # fmt: skip
-
-    def start_by_hand(self, results: Path, cpu: int) -> "subprocess.Popen[str]":
-        """Start to measure the suite on one CPU, as soon as the host is free."""
-        return self.command.start(
-            "run", str(self.suite), f"--results={results}", f"--wait={LIMIT_S}",
-            prefix=("taskset", "-c", str(cpu)),
-        )  # fmt: skip
-
-    def wait_for_ends(self, started: Iterable["subprocess.Popen[str]"]) -> None:
-        """Wait for the ends of commands that find everything in order."""
-        for process in started:
-            ended = end_of(process, LIMIT_S)
-            assert ended.code == 0, f"{ended.errors}\n{self.last_lines()}"
-
-    def last_lines(self) -> str:
-        """What each pod wrote last."""
-        names = [name_of(pod) for pod in self.cluster.client.list(Pod, namespace=NAMESPACE)]
-        return "\n".join(f"{name}:\n{self.kubectl('logs', '--tail=40', name)}" for name in names)
-
-    def kubectl(self, *arguments: str, given: str | None = None) -> str:
-        return self.cluster.kubectl(*arguments, f"--namespace={NAMESPACE}", given=given)
-
-    def path(self, name: str, node: str) -> Path:
-        """Of the only document that a campaign has of a node."""
-        (path,) = (self.command.results / name / node).glob("*/result.json")
-        return path
-
-    def documents(self, *names: str) -> dict[tuple[str, str], ResultDocument]:
-        """Those of campaigns, by campaign and node."""
-        return {(name, node): load(self.path(name, node)) for name in names for node in self.nodes}
-
-    def digests(self) -> list[str]:
-        """What the Jobs of all campaigns keep of their documents."""
-        jobs: Any = self.cluster.client.list(Job, namespace=NAMESPACE)
-        kept = [job.metadata.annotations[RESULT_ANNOTATION] for job in jobs]
-        return [DIGEST.validate_json(one).digest for one in kept]
-
-
-def load(path: Path) -> ResultDocument:
-    """The document in a file, which nobody has changed."""
-    return read_document(path.read_bytes(), str(path), "")
+@pytest.fixture
+def fleet(real_cluster: Cluster, nodes: tuple[str, str], tmp_path: Path) -> Iterator[Fleet]:
+    suite = tmp_path / "small.yaml"
+    suite.write_text(json.dumps(SUITE.model_dump(mode="json", exclude_defaults=True)))
+    made = Fleet(real_cluster, nodes, tmp_path, str(suite), LIMIT_S)
+    yield made
+    made.clean()  # of a test that failed
 
 
 @pytest.fixture
-def fleet(real_cluster: Cluster, nodes: tuple[str, str], tmp_path: Path) -> Iterator[Fleet]:
-    add_namespace(real_cluster, NAMESPACE)
-    mount_checkout(real_cluster)
-    made = Fleet(real_cluster, nodes, tmp_path)
-    yield made
-    for name in json.loads(made.client("list", "--json"))["campaigns"]:
-        made.client("clean", name)  # of a test that failed
+def orchestrator(real_cluster: Cluster, tmp_path: Path) -> Iterator[OrchestratorProcess]:
+    """One that pods reach at the address of the machine in their network, by TLS."""
+    address = real_cluster.address("1")
+    with (
+        RedisServer(tmp_path) as redis,
+        OrchestratorProcess(
+            tmp_path / "orchestrator",
+            redis.url,
+            tmp_path / "stored",
+            address,
+            **certificate(tmp_path, f"IP:{address}").of_server,
+        ) as one,
+    ):
+        yield one
 
 
 def check(documents: Mapping[tuple[str, str], ResultDocument], lock: str) -> None:
@@ -199,7 +110,7 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     # So that both take turns.
     fleet.cluster.wait_for(Pod, is_running, namespace=NAMESPACE)
     cpus_by_hand = sorted(os.sched_getaffinity(0))[:2] * len(CAMPAIGNS)
-    started += [fleet.start_by_hand(by_hand, cpu) for cpu in cpus_by_hand]
+    started += [fleet.start_by_hand(by_hand, [cpu]) for cpu in cpus_by_hand]
     fleet.wait_for_ends(started)
     documents = fleet.documents(*CAMPAIGNS)
     check(documents, "host")
@@ -256,8 +167,14 @@ def allow_leases(fleet: Fleet) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> None:
+def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease_and_one_posts(
+    fleet: Fleet, orchestrator: OrchestratorProcess, tmp_path: Path
+) -> None:
     allow_leases(fleet)
+    fleet.kubectl(
+        "create", "secret", "generic", POST_KEYS, f"--from-literal={KEY_OF_POSTS}={API_KEY}",
+        f"--from-file={CA_OF_POSTS}={tmp_path / 'server.pem'}",
+    )  # fmt: skip
     # Somebody else has the nodes until all pods run, which no request keeps from running at once.
     held = [f"hostbench-{node_hash(node)}" for node in fleet.nodes]
     for lease in held:
@@ -265,7 +182,8 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> Non
         fleet.cluster.client.create(made, namespace=NAMESPACE)
     names = ("left", "right")
     options = ("--lock=lease", f"--service-account={ACCOUNT}", "--exclusive=none")
-    clients = [fleet.start(name, *options) for name in names]
+    posts = (f"--post={orchestrator.url}", f"--post-keys={POST_KEYS}")
+    clients = [fleet.start("left", *options, *posts), fleet.start("right", *options)]
     fleet.cluster.wait_for(
         Pod,
         lambda pods: sum(map(is_running, ({name: pod} for name, pod in pods.items()))) == 4,
@@ -278,6 +196,12 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease(fleet: Fleet) -> Non
     check(documents, "lease")
     for node in fleet.nodes:
         check_one_after_another(documents[name, node] for name in names)
+    # Each pod of the one has posted the document that its client collected.
+    for node in fleet.nodes:
+        document = documents["left", node]
+        assert orchestrator.result(document.job.id)["digest"] == document.digest
+    listed = orchestrator.client.get("/jobs").json()["jobs"]
+    assert sorted(job["hosts"] for job in listed) == [[node] for node in fleet.nodes]
     # What a kubelet says of its kernel, machine and boot is what the documents have.
     said = fleet.client("qualify", names[0])
     assert said.count(": True: Measured: ") == len(fleet.nodes), said
@@ -293,7 +217,7 @@ def test_an_image_that_cannot_be_pulled_is_the_reason(fleet: Fleet) -> None:
     image = "hostbench.invalid/hostbench:1"  # RFC 6761: no such host, ever.
     (node, _) = fleet.nodes
     client = fleet.command.start(
-        "fleet", "run", str(fleet.suite), "--name=pull", f"--namespace={NAMESPACE}", "--json",
+        "fleet", "run", fleet.suite, "--name=pull", f"--namespace={NAMESPACE}", "--json",
         f"--nodes={node}", f"--image={image}", "--exclusive=none", "--time-limit=15",
     )  # fmt: skip
     ended = end_of(client, LIMIT_S)
