@@ -55,5 +55,5 @@ def plain_table(
 
 
 def capitalised(text: str) -> str:
-    """Return a text that begins with a capital letter."""
-    return f"{text[0].upper()}{text[1:]}"
+    """Return a text that begins with a capital letter, unless it begins with a path."""
+    return text if "/" in text.partition(" ")[0] else f"{text[0].upper()}{text[1:]}"

@@ -8,7 +8,8 @@ from hostbench.fleet.campaign import Campaign, Pair
 from hostbench.fleet.node import CAMPAIGN, DIGEST, digest_of
 from hostbench.model.events import ParamValue
 from hostbench.model.result import USABLE, CampaignMember, CaseResult, ResultDocument
-from hostbench.model.suite import IdleRules, Repeats, Suite, SuiteCase
+from hostbench.model.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
+from hostbench.plan.suite import find_suite, load_suite
 from hostbench.results.sealed import sealed
 from hostbench.results.store import ResultsStore
 from tests.faults.command import Command
@@ -28,6 +29,31 @@ def small_suite(**changes: Any) -> Suite:
         ),
     }
     return Suite(**(plain | changes))
+
+
+def brief_quick() -> Suite:
+    """The suite quick with a moment of each entry, small files and arrays, and no GPUs."""
+    quick = load_suite(find_suite("quick"))
+    small: dict[str, dict[str, ParamValue]] = {
+        "mem": {"size_bytes": 2**22},
+        "disk": {"file_bytes": 2**24},
+    }
+    cases = []
+    for case in quick.cases:
+        params = {
+            **case.params,
+            **small.get(case.workload.partition(".")[0], {}),
+            "duration_s": 0.05,
+        }
+        if "n" in case.params:
+            params["n"] = 500
+        changes = {"params": params, "grid": {}, "repeats": RepeatsChange(), "peers": None}
+        cases.append(case.model_copy(update=changes))
+    return small_suite(
+        name="brief",
+        cases=tuple(one for one in cases if not one.workload.startswith("gpu.")),
+        repeats=Repeats(min_trials=1, max_trials=1),
+    )
 
 
 def campaign(**changes: Any) -> Campaign:

@@ -28,7 +28,14 @@ from hostbench.model.suite import Repeats, Suite, SuiteCase
 from hostbench.model.summary import Verdict
 from tests.client.canned_server import certificate
 from tests.faults.command import end_of
-from tests.fleet.campaigns import LONG_BETWEEN, MOMENT, check_answer, net_suite, small_suite
+from tests.fleet.campaigns import (
+    LONG_BETWEEN,
+    MOMENT,
+    brief_quick,
+    check_answer,
+    net_suite,
+    small_suite,
+)
 from tests.fleet.cluster import Cluster, name_of
 from tests.fleet.jobs import is_running, left
 from tests.fleet.real_fleet import NAMESPACE, Fleet, load
@@ -147,6 +154,22 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     for name in CAMPAIGNS:
         fleet.client("clean", name)
     assert left(fleet.cluster, NAMESPACE) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_pod_measures_every_case_of_quick(fleet: Fleet, tmp_path: Path) -> None:
+    quick = tmp_path / "brief.yaml"
+    quick.write_text(json.dumps(brief_quick().model_dump(mode="json", exclude_defaults=True)))
+    one = Fleet(fleet.cluster, fleet.nodes[:1], tmp_path, str(quick), LIMIT_S)
+    one.wait_for_ends([one.start("brief", "--lock=host")])
+    cases = load(one.path("brief", one.nodes[0])).cases
+    ended = {case.title: case.verdict for case in cases}
+    assert not {Verdict.FAILED, Verdict.CORRUPT, None}.intersection(ended.values()), ended
+    ran = {case.workload for case in cases if case.verdict is not Verdict.SKIPPED}
+    # A host may lack an instruction set or a library, and so a workload of the CPU.
+    expected = {case.workload for case in brief_quick().cases}
+    assert {name for name in expected - ran if not name.startswith("cpu.")} == set(), ended
+    one.client("clean", "brief")
 
 
 def allow_leases(fleet: Fleet) -> None:

@@ -34,8 +34,10 @@ def made(hosts: int = 80) -> FleetCheck:
 
 
 def test_the_page_begins_with_the_answer_and_has_every_part() -> None:
-    fleet = made()
+    cut = "october/node-0007/result.json is cut short"
+    fleet = made().model_copy(update={"refused": (cut,)})
     page = html(fleet_report(fleet))
+    assert f"<li>{cut}.</li>" in page, "a path keeps its letters"
     head = page[page.index("<body>") : page.index("<nav")]
     assert '<div class="answer bad">' in head and "3 of 80 hosts are low" in head
     assert "error rate: at most 1 %" in head
