@@ -4,7 +4,7 @@ where they meet."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.base.units import human, significant
+from hostbench.base.units import full_sentence, human, significant
 from hostbench.model.result import CaseResult
 from hostbench.report.content import (
     Block,
@@ -19,7 +19,7 @@ from hostbench.report.content import (
     RowGroup,
     Table,
 )
-from hostbench.report.figures import NOTHING, primary, sentence
+from hostbench.report.figures import NOTHING, primary
 from hostbench.report.grouping import THREADS, Layout, resolved, series_names
 
 WORKLOAD = "cpu.roofline"
@@ -121,7 +121,7 @@ def _point(case: CaseResult) -> CurvePoint:
 def _chart(roofs: Sequence[Roof], shared: str) -> Chart:
     measured = [Curve(roof.name, roof.points) for roof in roofs]
     lines = [Curve("", roof.line, beside=number) for number, roof in enumerate(roofs)]
-    sentences = [sentence(f"All curves: {shared}")] if shared else []
+    sentences = [full_sentence(f"All curves: {shared}")] if shared else []
     return Chart(
         title="Roofline",
         description=" ".join((*sentences, *(_in_words(roof) for roof in roofs))),
