@@ -313,5 +313,5 @@ def api_variable() -> builders.ConstantVariable:
         builders.ConstantVariable("api")
         .label("api")
         .description("Where the browser reaches the orchestrator's API.")
-        .value("http://localhost:8000")
+        .value("http://127.0.0.1:8000")
     )

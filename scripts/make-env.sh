@@ -229,4 +229,19 @@ if ((${#made[@]})); then
 else
     echo "All of .env and secrets/ was there; nothing was changed."
 fi
-echo "Next: make up"
+
+# Where hostbench finds it, too: hostbench/client/checkout.py.
+bind=$(setting HOSTBENCH_BIND)
+bind=${bind//[\[\]]/}
+case $bind in
+    "" | 0.0.0.0 | :: | \*) bind=127.0.0.1 ;;
+    *:*) bind="[$bind]" ;;
+esac
+port=$(setting HOSTBENCH_PORT)
+tls=$(setting HOSTBENCH_TLS)
+program=.venv/bin/hostbench
+[[ -x $source/$program ]] || program="make venv; $program"
+cat <<END
+Next: make up (or docker compose up -d --wait)
+Then: http${tls:+s}://$bind:${port:-8000}/ui/ in a browser; $program console --open logs it in
+END

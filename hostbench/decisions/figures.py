@@ -7,7 +7,7 @@ models would check ten thousand trials, and a decision needs none of them.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hostbench.base.units import exact_bytes, human
+from hostbench.base.units import binary_bytes, exact_bytes, human
 from hostbench.model.baseline import HostKey
 from hostbench.model.decision import FAR_HOST_FACT, CaseFigure, JobFigures
 from hostbench.model.events import PROTOCOL_SCHEMA
@@ -172,4 +172,4 @@ def _facts(document: Mapping[str, Any], host: HostInventory) -> Iterator[tuple[s
 
 
 def _size(size: int | None) -> str | None:
-    return exact_bytes(size) if size else None
+    return binary_bytes(size) if size else None

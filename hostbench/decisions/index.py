@@ -29,7 +29,7 @@ from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 Subject = TypeVar("Subject")
 INDEX = "figures.sqlite"
 # The version of the tables: with another number, the index is made again.
-LAYOUT = 7
+LAYOUT = 8
 BUSY_S = 10.0
 # A reader that makes no index waits less: it asks again soon.
 READ_S = 1.0

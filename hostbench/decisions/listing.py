@@ -31,9 +31,17 @@ class ResultFilter:
     until_unix_s: float | None = None
 
 
+@dataclass(frozen=True)
+class Measurement:
+    """A case in one job, and the hosts of that job."""
+
+    figure: CaseFigure
+    hosts: tuple[str, ...]
+
+
 class ListedResult(StoredModel):
-    """A result. `verdicts`: how many cases have each, or are `unfinished`; `figures`: of the cases
-    that the filter means, if these are few."""
+    """A result. `verdicts`: how many cases have each, or are `unfinished`; `measured`: the case
+    that the filter means, if it is one."""
 
     job: str
     host: str
@@ -41,7 +49,7 @@ class ListedResult(StoredModel):
     begun_unix_s: float
     cases: int
     verdicts: dict[str, int]
-    figures: tuple[CaseFigure, ...] = ()
+    measured: Measurement | None = None
 
 
 class ResultsFound(StoredModel):
@@ -51,10 +59,6 @@ class ResultsFound(StoredModel):
     results: tuple[ListedResult, ...]
     count: int
     cases: tuple[str, ...] | None = None
-
-
-# With more cases than this, a list shows no figures.
-CASES_SHOWN = 1
 
 
 def listed_results(root: Path, wanted: ResultFilter, first: int, most: int) -> ResultsFound:
@@ -69,7 +73,7 @@ def listed_results(root: Path, wanted: ResultFilter, first: int, most: int) -> R
             f"{where} ORDER BY begun DESC, job DESC LIMIT ? OFFSET ?",
             (*values, most, first),
         ).fetchall()
-        shown = meant if meant is not None and len(meant) <= CASES_SHOWN else []
+        only = meant[0].case if meant is not None and len(meant) == 1 else None
         return ResultsFound(
             results=tuple(
                 ListedResult(
@@ -79,7 +83,7 @@ def listed_results(root: Path, wanted: ResultFilter, first: int, most: int) -> R
                     begun_unix_s=begun,
                     cases=cases,
                     verdicts=json.loads(verdicts),
-                    figures=_figures(connection, job, shown),
+                    measured=None if only is None else _newest(connection, only, [job]),
                 )
                 for job, host, suite, begun, cases, verdicts in rows
             ),
@@ -121,30 +125,12 @@ def newest_cases(root: Path, host: str) -> list[str]:
         return sorted(title for (title,) in rows)
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """A case in one job, and the hosts of that job."""
-
-    figure: CaseFigure
-    hosts: tuple[str, ...]
-
-
 def newest_measurements(root: Path, jobs: Mapping[str, Sequence[str]]) -> dict[str, Measurement]:
     """Return each case in the newest of the jobs that are given for it, if any of them has it.
     Raise sqlite3.Error as `listed_results`."""
-    found = {}
     with reading(root) as connection:
-        for case, ids in jobs.items():
-            row = connection.execute(
-                "SELECT figure, json_extract(head, '$.host'), json_extract(head, ?) "
-                'FROM figures JOIN jobs USING (job) WHERE "case" = ? '
-                "AND job IN (SELECT value FROM json_each(?)) ORDER BY job DESC LIMIT 1",
-                (f'$.facts."{FAR_HOST_FACT}"', case, json.dumps(ids)),
-            ).fetchone()
-            if row is not None:
-                figure = CaseFigure.model_validate_json(row[0])
-                found[case] = Measurement(figure, tuple(filter(None, row[1:])))
-    return found
+        found = {case: _newest(connection, case, ids) for case, ids in jobs.items()}
+    return {case: one for case, one in found.items() if one is not None}
 
 
 def headline_figures(root: Path, jobs: Iterable[str]) -> dict[str, list[CaseFigure]]:
@@ -207,13 +193,14 @@ def _condition(
     return f" WHERE {where}" if where else "", tuple(value for _, value in used)
 
 
-def _figures(
-    connection: sqlite3.Connection, job: str, cases: Sequence[CaseFigure]
-) -> tuple[CaseFigure, ...]:
-    found = (
-        connection.execute(
-            'SELECT figure FROM figures WHERE "case" = ? AND job = ?', (one.case, job)
-        ).fetchone()
-        for one in cases
-    )
-    return tuple(CaseFigure.model_validate_json(row[0]) for row in found if row)
+def _newest(connection: sqlite3.Connection, case: str, jobs: Sequence[str]) -> Measurement | None:
+    """Return a case in the newest of these jobs that has it."""
+    row = connection.execute(
+        "SELECT figure, json_extract(head, '$.host'), json_extract(head, ?) "
+        'FROM figures JOIN jobs USING (job) WHERE "case" = ? '
+        "AND job IN (SELECT value FROM json_each(?)) ORDER BY job DESC LIMIT 1",
+        (f'$.facts."{FAR_HOST_FACT}"', case, json.dumps(jobs)),
+    ).fetchone()
+    if row is None:
+        return None
+    return Measurement(CaseFigure.model_validate_json(row[0]), tuple(filter(None, row[1:])))

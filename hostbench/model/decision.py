@@ -202,6 +202,11 @@ class SubsystemStatus(StoredModel):
     word: HostWord | None = None
     lost_ratio: float | None = None
 
+    @property
+    def title(self) -> str | None:
+        """The title of the headline case."""
+        return f"{self.workload} {self.label or ''}".strip() if self.workload else None
+
 
 class JobFigures(StoredModel):
     """What decisions need from a job: its figures by case, and the facts of its host and programs.

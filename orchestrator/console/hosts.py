@@ -41,12 +41,12 @@ class Cell(BaseModel):
     """A cell of the matrix: the cases of a headline workload in the last job of a host that
     measured the subsystem.
 
-    `case`, `figure`, `unit`, `share_of_limit`: of the best one that may be used; `verdict`: the
-    worst. None: unknown.
+    `case`: its title, `figure`, `unit`, `share_of_limit`: of the best one that may be used;
+    `verdict`: the worst. None: unknown.
     """
 
     job: str
-    case: str
+    case: str | None
     figure: float | None
     unit: str | None
     share_of_limit: float | None
@@ -244,7 +244,7 @@ def _cells(
         if not own:
             cells[status.subsystem] = Cell(
                 job=status.job,
-                case=" ".join(filter(None, (status.workload, status.label))) or status.subsystem,
+                case=status.title,
                 figure=status.figure,
                 unit=status.unit,
                 share_of_limit=status.share_of_limit,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from redis.exceptions import RedisError
 from starlette.responses import RedirectResponse, StreamingResponse
 
+from hostbench.base.errors import shown
 from hostbench.base.units import duration, human, plus_minus
 from hostbench.decisions.index import indexed_figures, indexed_statuses
 from hostbench.judge.condition import OUTSIDE_HOST
@@ -39,6 +40,7 @@ SAMPLES_SHOWN = 60
 RESUMABLE = (StackState.LOST, StackState.FAILED, StackState.CANCELLED)
 router = APIRouter()
 Page = Annotated[int, Query(ge=1, le=10_000)]
+CaseTitle = Annotated[str, Query(max_length=300)]
 
 
 class CaseRow(BaseModel):
@@ -81,7 +83,8 @@ class JobPage(View):
     """A job. `rows` are its cases; `has_result`: a report can be made of it. `statuses`: of the
     subsystems that it measured, once it has ended. `indexed` False: the figures are still being
     read. `again`: the form for the same once more, and `command` does it; None: its suite was sent
-    in full, or only its result is left."""
+    in full, or only its result is left. `chosen`: the title of the case that the address names;
+    if the job has it, it is on this page."""
 
     job: JobView
     what: str
@@ -96,6 +99,7 @@ class JobPage(View):
     pages: Pages
     again: str | None = None
     command: str | None = None
+    chosen: str | None = None
     notice: str | None = None
 
     @property
@@ -105,12 +109,16 @@ class JobPage(View):
 
 
 @add_page(router, "/jobs/{job_id}", "job.html.j2")
-async def job_page(request: Request, job_id: JobId, core: Core, page: Page = 1) -> View:
+async def job_page(
+    request: Request, job_id: JobId, core: Core, page: Page = 1, case: CaseTitle = ""
+) -> View:
     """GET /ui/jobs/{job_id}."""
-    return await _view(request, core, job_id, page)
+    return await _view(request, core, job_id, page, case.strip())
 
 
-async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1) -> JobPage:
+async def _view(
+    request: Request, core: Orchestrator, job_id: str, page: int = 1, case: str = ""
+) -> JobPage:
     job, redis_away = await run_in_threadpool(found_job, core, job_id)
     under_way = job.state not in TERMINAL
     feed = None if redis_away else await _feed(request, job)
@@ -120,7 +128,8 @@ async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1
     if not under_way:
         figures, statuses = await run_in_threadpool(_stored, core, job)
     rows = _figure_rows(figures, job) if figures else _live_rows(feed.state, job) if feed else []
-    shown, pages = paged(rows, page, ROWS)
+    place = next((number for number, row in enumerate(rows) if row.title == case), None)
+    on_page, pages = paged(rows, page if place is None else place // ROWS + 1, ROWS)
     return JobPage(
         title=f"{job.what} on {' and '.join(job.hosts)}",
         job=job,
@@ -132,10 +141,12 @@ async def _view(request: Request, core: Orchestrator, job_id: str, page: int = 1
         live=live,
         statuses=tuple(statuses),
         indexed=under_way or figures is not None,
-        rows=tuple(shown),
+        rows=tuple(on_page),
         pages=pages,
         again=form_of_spec(job.spec, job.hosts) if job.spec else None,
         command=command_of(job.spec) if job.spec else None,
+        chosen=case or None,
+        notice=f"this job has no case {shown(case)}" if case and rows and place is None else None,
     )
 
 

@@ -21,11 +21,11 @@ from hostbench.decisions.listing import (
 )
 from hostbench.decisions.sets import moment
 from hostbench.judge.overview import WORST_FIRST
-from hostbench.model.decision import CaseFigure
 from hostbench.model.result import Verdict
 from hostbench.results.ids import submitted_unix_s
 from orchestrator.api.common import Core, JobId
 from orchestrator.console.paging import Pages, where
+from orchestrator.console.repeat import Repeat, repeat_of
 from orchestrator.console.shell import EMPTY_IS_NONE, View, add_page
 from orchestrator.console.visitor import LoggedIn
 from orchestrator.core import Orchestrator
@@ -49,8 +49,8 @@ class Tally(BaseModel):
 
 
 class ResultRow(BaseModel):
-    """A result. `tallies`: the worst first; `figure`: of the case in the filter, if it is
-    one."""
+    """A result. `tallies`: the worst first; `figure`, `verdict`, `repeat`: of the case in the
+    filter, if it is one."""
 
     job: str
     host: str
@@ -60,6 +60,7 @@ class ResultRow(BaseModel):
     tallies: tuple[Tally, ...]
     figure: str | None = None
     verdict: str | None = None
+    repeat: Repeat | None = None
 
 
 class ResultsView(View):
@@ -161,18 +162,21 @@ def tallies_of(verdicts: Mapping[str, int]) -> tuple[Tally, ...]:
 
 
 def _row(one: ListedResult) -> ResultRow:
-    figure = one.figures[0] if one.figures else None
-    return ResultRow(
+    row = ResultRow(
         job=one.job,
         host=one.host,
         suite=one.suite,
         begun_unix_s=one.begun_unix_s,
         cases=one.cases,
         tallies=tallies_of(one.verdicts),
-        figure=None if figure is None else _words(figure),
-        verdict=None if figure is None else figure.verdict or UNFINISHED,
     )
-
-
-def _words(figure: CaseFigure) -> str | None:
-    return None if figure.headline is None else human(figure.headline, figure.unit)
+    if one.measured is None:
+        return row
+    figure, hosts = one.measured.figure, one.measured.hosts
+    return row.model_copy(
+        update={
+            "figure": None if figure.headline is None else human(figure.headline, figure.unit),
+            "verdict": figure.verdict or UNFINISHED,
+            "repeat": repeat_of(figure.workload, figure.given, hosts),
+        }
+    )

@@ -17,7 +17,7 @@ from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import ServiceProcess
 
 HOST = "bench-1"
-BOARDS = "http://localhost:3000"
+BOARDS = "http://127.0.0.1:3000"
 KEYS = {
     "ann": ("viewer", "the-key-of-ann-who-looks"),
     "bob": ("operator", "the-key-of-bob-who-measures"),

@@ -1,20 +1,25 @@
 """The console in a real browser: from the login to the end of a job, at every width, in both
 themes, without a complaint, and by the rules for accessible pages."""
 
+import json
+import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from markupsafe import escape
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
+from hostbench.base.place import CHECKOUT
 from hostbench.decisions.index import FigureIndex
 from hostbench.model.events import SampleEvent
 from hostbench.model.job_events import SampleTakenEvent
 from orchestrator.queue.connection import key
 from tests.accessible import broken_rules
-from tests.console.real_console import HOST, KEYS, LONG, SHORT, WATCHED, ConsoleStack
+from tests.console.real_console import BOARDS, HOST, KEYS, LONG, SHORT, WATCHED, ConsoleStack
 from tests.console.stored_series import store_series
 from tests.patience import PATIENCE_S
 
@@ -26,6 +31,7 @@ pytestmark = [
     ),
     pytest.mark.exhaustive,
 ]
+BOARD_FILES = sorted((CHECKOUT / "grafana/dashboards").glob("*.json"))
 SERIES, CASE = "series-1", "cpu.fma fp64 avx2 2 threads"
 WIDTHS = (380, 768, 1440)
 # The width of A4 between its margins, in pixels of CSS.
@@ -274,6 +280,47 @@ def test_compare_two_sides_and_reach_a_job_by_its_point(
         page.wait_for_url(f"**/ui/jobs/{jobs[12]}")
 
 
+def links_of(board: Any) -> Iterator[str]:
+    """The addresses that a part of a board leads to."""
+    if isinstance(board, dict) and isinstance(board.get("url"), str):
+        yield board["url"]
+    parts = board.values() if isinstance(board, dict) else board if isinstance(board, list) else ()
+    for part in parts:
+        yield from links_of(part)
+
+
+def test_from_a_job_to_the_boards_and_back(chromium: Browser, console: ConsoleStack) -> None:
+    job = console.orchestrator.submit(**SHORT)
+    console.orchestrator.wait_for(job)
+    boards = {board["uid"]: board for board in map(json.loads, map(Path.read_text, BOARD_FILES))}
+    (link,) = {url for url in links_of([*boards.values()]) if "/ui/" in url}
+    values = {"${api}": console.url, "${__value.text}": job}
+    target = re.sub(r"\$\{[^}]*\}", lambda one: values[one[0]], link)
+    requested: list[str] = []
+
+    def board(route: Route) -> None:
+        """No Grafana runs here: this page has the boards' link to a job, filled in as there."""
+        requested.append(route.request.url)
+        route.fulfill(body=f'<a href="{escape(target)}">{job}</a>', content_type="text/html")
+
+    with Visit(chromium, console) as visit:
+        visit.context.route(f"{BOARDS}/d/**", board)
+        page = visit.log_in()
+        page.goto(f"/ui/jobs/{job}")
+        page.get_by_role("link", name="Samples on the boards").click()
+        page.get_by_role("link", name=job).click()
+        # The login holds: boards and console are of the same site.
+        page.wait_for_url(f"**/ui/jobs/{job}")
+        expect(page.get_by_role("link", name="Read the report")).to_be_visible()
+        visit.requests = [url for url in visit.requests if url not in requested]
+    # The board is there, and has the variables that were chosen.
+    (path, _, query) = requested.pop().partition("?")
+    named = {one["name"] for one in boards[path.rpartition("/")[2]]["templating"]["list"]}
+    chosen = {name: value for name, value in parse_qs(query).items() if name.startswith("var-")}
+    assert chosen == {"var-job": [job], "var-host": [HOST]}
+    assert {name.removeprefix("var-") for name in chosen} <= named
+
+
 def test_words_and_results_without_scripts(chromium: Browser, console: ConsoleStack) -> None:
     series(console)
     with Visit(chromium, console, java_script_enabled=False) as visit:
@@ -285,6 +332,13 @@ def test_words_and_results_without_scripts(chromium: Browser, console: ConsoleSt
         word = page.locator("table button.word", has_text="clean").first
         word.click()
         expect(page.locator("#word-clean")).to_be_visible()
+        # A figure of a host leads to the commands that measure its case again.
+        page.goto(f"/ui/hosts?q={SERIES}")
+        page.locator(".card a.cell").first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/ui/jobs/*#chosen")
+        expect(page.locator("#chosen pre").first).to_contain_text("hostbench submit --workload")
+        expect(page.locator("#chosen pre").first).to_be_in_viewport()
 
 
 def pages(console: ConsoleStack) -> dict[str, str]:
@@ -298,6 +352,7 @@ def pages(console: ConsoleStack) -> dict[str, str]:
         "form": f"/ui/new?workload=cpu.fma&host={HOST}&p.threads=0",
         "plan": f"/ui/new?suite=quick&host={HOST}",
         "ended": f"/ui/jobs/{done}",
+        "a case of it": f"/ui/jobs/{jobs[0]}?case={quote(CASE)}",
         "running": f"/ui/jobs/{runs}",
         "results": f"/ui/results?host={SERIES}",
         "case": f"/ui/results?host={SERIES}&case={quote(CASE)}",

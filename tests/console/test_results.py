@@ -24,7 +24,7 @@ from hostbench.decisions.listing import ResultFilter, listed_results
 from hostbench.model.decision import SubsystemStatus
 from hostbench.model.jobs import JobSpec
 from hostbench.model.registry import subsystems
-from hostbench.model.result import ConditionState, Verdict
+from hostbench.model.result import CaseResult, ConditionState, Verdict
 from hostbench.results.store import DOCUMENT, JobDirectory
 from orchestrator.console.compare import ROWS
 from orchestrator.console.hosts import CARDS
@@ -32,7 +32,7 @@ from tests.console.real_console import BOARDS, Browser, ConsoleStack
 from tests.console.stored_series import store_baseline, store_series
 from tests.console.test_pages import ARABIC, EVIL, register_hosts, text_of, twin
 from tests.each import each
-from tests.patience import quickest
+from tests.patience import quickest, wait_until
 from tests.stack.answering import took_s
 
 HOST = "bench-9"
@@ -61,6 +61,8 @@ class Stored:
         self.arabic = store_series(results, ARABIC, [1.0], suite="late", day=14)
         with FigureIndex(results) as index:
             index.refresh()
+        document = JobDirectory(results / self.jobs[-1]).load()
+        self.cases = {case.case: case for case in document.cases}
         self.bob = console.logged_in("bob")
 
     def twin(self, path: str) -> Any:
@@ -127,11 +129,20 @@ def test_a_time_that_is_none_is_reported_at_once(stored: Stored, query: str) -> 
 
 
 def test_one_case_has_its_figure_in_each_row(stored: Stored) -> None:
-    view = stored.twin(f"/ui/results.json?host={HOST}&case={quote(CASE)}")
+    query = f"host={HOST}&case={quote(CASE)}"
+    view = stored.twin(f"/ui/results.json?{query}")
     assert view["cases"] == [CASE]
     figures = [float(row["figure"].split()[0]) for row in reversed(view["rows"])]
     assert max(figures[CHANGED_AT:]) < min(figures[:CHANGED_AT])
     assert {row["verdict"] for row in view["rows"]} == {"clean"}
+    page = stored.bob.page(f"/ui/results?{query}")
+    (case,) = (case for case in stored.cases.values() if case.title == CASE)
+    for row in view["rows"]:
+        assert_repeats(row["repeat"], case, page)
+    assert page.count('<details class="repeat">') == JOBS
+    # Of several cases, no figure is shown.
+    view = stored.twin(f"/ui/results.json?host={HOST}&case=fma")
+    assert len(view["cases"]) > 1 and {row["repeat"] for row in view["rows"]} == {None}
 
 
 def test_ticked_results_are_compared(stored: Stored) -> None:
@@ -180,10 +191,22 @@ def test_a_comparison_of_a_replaced_document_is_made_again(stored: Stored) -> No
     assert ratios() == {0.5}
 
 
+def assert_repeats(repeat: dict[str, str], case: CaseResult, page: str) -> None:
+    """Both lines stand on the page, and measure this case again on HOST."""
+    assert all(f"<code>{escape(text)}</code>" in page for text in repeat.values())
+    given = {param: case.params[param] for param in case.given}
+    options = [("--param", f"{param}={value}") for param, value in given.items()]
+    assert given and shlex.split(repeat["command"]) == [
+        *("hostbench", "submit", "--workload", case.workload),
+        *(word for option in options for word in option),
+        *("--host", HOST),
+    ]
+    spec = JobSpec.model_validate_json(shlex.split(repeat["curl"])[-2])
+    assert (spec.workload, spec.params, spec.hosts) == (case.workload, given, [HOST])
+
+
 def test_each_case_says_how_to_measure_it_again(stored: Stored) -> None:
     a, b = ",".join(stored.jobs[:6]), ",".join(stored.jobs[-6:])
-    document = JobDirectory(stored.console.orchestrator.results / stored.jobs[-1]).load()
-    measured = {case.case: case for case in document.cases}
     for path, query in (
         ("compare", f"a={a}&b={b}"),
         ("history", f"host={HOST}"),
@@ -194,17 +217,32 @@ def test_each_case_says_how_to_measure_it_again(stored: Stored) -> None:
         page = stored.bob.page(f"/ui/{path}?{query}")
         assert cases and view["repeats"].keys() == {case["case"] for case in cases}
         for name, repeat in view["repeats"].items():
-            assert all(f"<code>{escape(text)}</code>" in page for text in repeat.values())
-            case = measured[name]
-            given = {param: case.params[param] for param in case.given}
-            options = [("--param", f"{param}={value}") for param, value in given.items()]
-            assert given and shlex.split(repeat["command"]) == [
-                *("hostbench", "submit", "--workload", case.workload),
-                *(word for option in options for word in option),
-                *("--host", HOST),
-            ]
-            spec = JobSpec.model_validate_json(shlex.split(repeat["curl"])[-2])
-            assert (spec.workload, spec.params, spec.hosts) == (case.workload, given, [HOST])
+            assert_repeats(repeat, stored.cases[name], page)
+
+
+# ---- hosts ----
+
+
+def test_a_figure_of_a_host_leads_to_the_commands_of_its_case(stored: Stored) -> None:
+    wait_until(lambda: stored.twin(f"/ui/hosts.json?q={HOST}")["hosts"])
+    page = html.unescape(stored.bob.page(f"/ui/hosts?q={HOST}"))
+    links = re.findall(rf'<a class="cell" href="/ui/jobs/{stored.jobs[-1]}\?(\S+)#chosen"', page)
+    # On the card and in the matrix.
+    assert len(links) == 2
+    for query in links:
+        job = f"/ui/jobs/{stored.jobs[-1]}"
+        view = stored.twin(f"{job}.json?{query}")
+        (row,) = (row for row in view["rows"] if row["title"] == view["chosen"])
+        (case,) = (case for case in stored.cases.values() if case.title == view["chosen"])
+        page = stored.bob.page(f"{job}?{query}")
+        assert page.count('<details class="repeat" open>') == page.count("<tr id=chosen>") == 1
+        assert_repeats(row["repeat"], case, page.partition("<tr id=chosen>")[2])
+
+
+def test_a_case_that_a_job_does_not_have(stored: Stored) -> None:
+    page = stored.bob.page(f"/ui/jobs/{stored.jobs[0]}?case={quote(EVIL)}")
+    assert "this job has no case" in lowered(page) and "<script>alert" not in page
+    assert "id=chosen" not in page
 
 
 def test_two_jobs_beside_many_others(stored: Stored) -> None:
@@ -408,7 +446,7 @@ def with_every_headline(results: Path) -> None:
         )
         for (job,) in connection.execute("SELECT MAX(job) FROM results GROUP BY host").fetchall():
             for name in headline_workloads():
-                own = {"case": name, "workload": name, "title": f"{name} 2 threads"}
+                own = {"case": name, "workload": name, "title": f"{name} {LONG_LABEL}"}
                 figure = json.loads(fma) | own | {"verdict": "disturbed"}
                 row = (name, job, json.dumps(figure))
                 connection.execute("INSERT INTO figures VALUES (?, ?, ?)", row)
@@ -419,6 +457,8 @@ def with_every_headline(results: Path) -> None:
                     subsystem=name,
                     job=job,
                     suite="quick",
+                    workload=f"{name}.{subsystems()[name].headlines[0]}",
+                    label=LONG_LABEL,
                     ended_unix_s=1.0,
                     unit="operation/s",
                     figure=1e9,
@@ -459,7 +499,9 @@ def test_the_headline_cases_of_five_hundred_hosts(many: ConsoleStack) -> None:
     files = re.findall(r'(?:href|src)="(/ui/static/[^"]+)"', page)
     sizes = [len(page.encode()), *(len(bob.get(path).content) for path in set(files))]
     assert sum(sizes) < 150_000, sizes
-    assert page.count('class="cell"') == CARDS * len(headline_workloads())
+    # Every figure leads to its case, on cards and in the matrix.
+    figures = len(subsystems()) + len(headline_workloads())
+    assert len(re.findall(r'class="cell" href="[^"]+\?case=[^"]+#chosen"', page)) == CARDS * figures
 
 
 @each(
@@ -528,6 +570,10 @@ def test_a_comparison_of_six_hundred_cases_is_in_pages(many: ConsoleStack) -> No
     words = {case["title"]: case["word"] for case in whole["cases"]}
     order = [word for word, _ in groupby(titles, key=words.__getitem__)]
     assert order == ["worse", "better", "not comparable", "same"]
+    # A job, too; the address of one of its cases leads to the page that has it.
+    title = f"{CASE} {LONG_LABEL} 123"
+    view = twin(many, f"/ui/jobs/{jobs[0]}.json?{urlencode({'case': title})}")
+    assert view["pages"]["page"] == 3 and title in [row["title"] for row in view["rows"]]
     # A comparison is kept as long as the results are as they were.
     connection = sqlite3.connect(results / INDEX)
     with connection:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.client.checkout import Checkout
 from tests.client.canned_server import certificate
 
 SCRIPT = Path(__file__).parents[2] / "scripts/make-env.sh"
@@ -92,6 +93,26 @@ def test_the_host_has_its_key(fresh: Path) -> None:
     (fresh / "secrets/service_key").unlink()
     make_env(fresh)
     assert keys()[1] == "bench-1 " + (fresh / "secrets/service_key").read_text().strip() != key
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "",
+        "HOSTBENCH_BIND=0.0.0.0\nHOSTBENCH_PORT=8443\nHOSTBENCH_TLS=1\n",
+        "HOSTBENCH_BIND=192.0.2.7\nHOSTBENCH_TLS=1\n",
+        'HOSTBENCH_BIND="[::1]"\n',
+    ],
+)
+def test_it_says_where_the_console_will_be(fresh: Path, lines: str) -> None:
+    with (fresh / ".env").open("a") as env:
+        env.write(lines)
+    checkout = Checkout.found([fresh], {})
+    assert checkout is not None
+    next_step, then = make_env(fresh).splitlines()[-2:]
+    assert next_step == "Next: make up (or docker compose up -d --wait)"
+    assert then.startswith(f"Then: {checkout.address.url}/ui/ in a browser; ")
+    assert then.endswith(".venv/bin/hostbench console --open logs it in")
 
 
 def test_versions_that_nobody_chose_follow_the_stack(fresh: Path) -> None:

@@ -1,11 +1,14 @@
 """A history as a page."""
 
+import itertools
 import random
+import re
 from xml.etree import ElementTree
 
 from hostbench.decisions.history import history
 from hostbench.model.decision import FigureKind, History
 from hostbench.page.history import history_report
+from hostbench.report.charts.canvas import CHARACTER_PX
 from hostbench.report.charts.draw import draw
 from hostbench.report.charts.history import DAY_S, date_ticks
 from hostbench.report.content import Chart, HistoryChart
@@ -75,3 +78,19 @@ def test_ticks_of_dates_fit(span_days: float, most: int) -> None:
     ticks = date_ticks(first, first + span_days * DAY_S, most)
     assert 1 <= len(ticks) <= most + 1
     assert len({label for _, label in ticks}) == len(ticks)
+
+
+@each("jobs", [1, 2, 3, 5, 7, 9, 12, 40])
+def test_the_axis_of_time_has_two_dates_or_more(jobs: int) -> None:
+    for text in draw(drawing(made(jobs, 0)), "figures"):
+        svg = ElementTree.fromstring(text)
+        labels = [
+            one for one in svg.iter("text") if re.search(r"-\d\d-\d\d$|:\d\d$", one.text or "")
+        ]
+        places = sorted(float(one.attrib["x"]) for one in labels)
+        assert len(places) > (jobs > 1) and len({one.text for one in labels}) == len(labels)
+        # Beside each other, and within the drawing.
+        widest = max(len(one.text or "") for one in labels) * CHARACTER_PX
+        assert all(right - left > widest for left, right in itertools.pairwise(places))
+        width = float(svg.attrib["viewBox"].split()[2])
+        assert widest / 2 < places[0] and places[-1] < width - widest / 2

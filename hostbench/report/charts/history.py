@@ -22,6 +22,7 @@ LINK_PX = 16
 LIMIT_REACH = 2.0
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
+BY_DAY, BY_HOUR = "%Y-%m-%d", "%d. %H:%M"
 # The distances between ticks, which are midnights or hours of a day.
 STEPS_S = (
     *(hours * HOUR_S for hours in (1, 2, 3, 6, 12)),
@@ -61,10 +62,21 @@ def date_ticks(first_s: float, last_s: float, most: int) -> list[tuple[float, st
     step *= max(1, math.ceil((last_s - first_s) / step / most))
     first = datetime.fromtimestamp(first_s).astimezone()
     start = first.replace(hour=0, minute=0, second=0, microsecond=0)
-    form = "%Y-%m-%d" if step >= DAY_S else "%d. %H:%M"
+    form = BY_DAY if step >= DAY_S else BY_HOUR
     count = math.ceil((last_s - start.timestamp()) / step) + 1
     times = (start + timedelta(seconds=step * number) for number in range(count))
     return [(t.timestamp(), f"{t:{form}}") for t in times if first_s <= t.timestamp() <= last_s]
+
+
+def _time_ticks(chart: HistoryChart, x: Scale, most: int) -> list[tuple[float, str]]:
+    """Return the ticks of the axis of time. Where fewer than two round times fit, they are the
+    first and the last job."""
+    if len(ticks := date_ticks(x.low, x.high, most)) > 1:
+        return ticks
+    times = {time_s for time_s, _ in chart.points}
+    ends = [datetime.fromtimestamp(end).astimezone() for end in sorted({min(times), max(times)})]
+    form = BY_DAY if ends[-1] - ends[0] >= timedelta(days=1) else BY_HOUR
+    return [(end.timestamp(), f"{end:{form}}") for end in ends]
 
 
 def _drawn(
@@ -77,7 +89,7 @@ def _drawn(
     y = Scale(y_low, y_high, bottom, TOP_PX)
     canvas = Canvas(layout.width, bottom + BOTTOM_PX)
     _reference(canvas, chart, y, (LEFT_PX, layout.width - RIGHT_PX))
-    for time_s, label in date_ticks(x_low, x_high, layout.ticks):
+    for time_s, label in _time_ticks(chart, x, layout.ticks):
         at = x.px(time_s)
         canvas.line((at, TOP_PX), (at, bottom), Ink.GRID)
         canvas.text((at, bottom + TICK_BELOW_PX), label, ink=Ink.QUIET, anchor="middle")
