@@ -177,8 +177,8 @@ def _levels(history: History) -> tuple[Level, ...]:
 
 def _changes(history: History) -> tuple[Block, ...]:
     columns = (
-        Column("number"),
         Column("begun"),
+        Column("number"),
         Column("before", figures=True),
         Column("after", figures=True),
         Column("change", figures=True),
@@ -188,8 +188,8 @@ def _changes(history: History) -> tuple[Block, ...]:
     )
     rows = tuple(
         (
-            str(number),
             day(change.created_unix_s),
+            str(number),
             human(change.value_before, history.unit),
             human(change.value_after, history.unit),
             relative(change.ratio),

@@ -41,6 +41,7 @@ from orchestrator.core import Orchestrator
 _TITLES = {
     403: "Not allowed",
     404: "Not found",
+    422: "Not valid",
     429: "Too much at once",
     503: "Not available now",
     507: "No room",
@@ -95,8 +96,8 @@ async def _redis_full(request: Request, error: Exception) -> Response:
 
 async def _redis_away(request: Request, error: Exception) -> Response:
     detail = (
-        f"Redis cannot be used: {error}; accepted jobs are kept. Try again in some seconds; "
-        "you can still read stored results"
+        f"Redis cannot be used: {str(error).rstrip('.')}; accepted jobs are kept. Try again in "
+        "some seconds; you can still read stored results"
     )
     return await _error_page(request, Problem(503, "redis_away", detail))
 

@@ -137,6 +137,11 @@ def inline(text: str) -> Markup:
     return Markup(_markdown().renderInline(text))  # noqa: S704
 
 
+def prose(text: str) -> Markup:
+    """Return the description of a model as HTML: paragraphs, lists and code."""
+    return _html(_markdown().parse(text), "")
+
+
 class _Renderer(RendererHTML):
     """Writes what the console's policy allows: no styles in a page, and links that lead
     somewhere."""

@@ -309,8 +309,8 @@ _BOUNDS = {
     "exclusiveMinimum": "above {}",
     "maximum": "to {}",
     "exclusiveMaximum": "below {}",
-    "minLength": "{} characters or more",
-    "maxLength": "{} characters or fewer",
+    "minLength": "length {} or more",
+    "maxLength": "length {} or less",
     "pattern": "of the form {}",
 }
 

@@ -25,6 +25,7 @@ from hostbench.report.html import BLOCKS, add_blocks
 from hostbench.report.plaintext import one_line
 from orchestrator.api.common import as_json
 from orchestrator.console import static_files
+from orchestrator.console.documents import prose
 from orchestrator.console.visitor import LoggedIn, Visitor
 from orchestrator.console.words import explained, mark, term, with_code
 from orchestrator.core import Orchestrator
@@ -175,6 +176,7 @@ def environment(boards: str | None = None) -> jinja2.Environment:
         "moment": moment,
         "percent": percent,
         "plural": plural,
+        "prose": prose,
     }
     made.globals |= {
         "boards": boards.rstrip("/") if boards else None,
