@@ -43,6 +43,7 @@ def main(url: str, key_file: str, directory: str, suite: str = "quick") -> None:
         page.get_by_label("Key").fill(key)
         page.get_by_role("button", name="Log in").click()
         page.wait_for_url("**/ui/hosts")
+        _keep(page, Path(directory, "console-hosts.png"))
         page.goto(f"/ui/compare?a={first}&b={second}")
         _keep(page, Path(directory, "console-compare.png"))
         job = _submit(api, LONG)
@@ -53,8 +54,6 @@ def main(url: str, key_file: str, directory: str, suite: str = "quick") -> None:
             time.sleep(LOOK_S)
         _keep(page, Path(directory, "console-job.png"))
         _wait(api, job)
-        page.goto("/ui/hosts")
-        _keep(page, Path(directory, "console-hosts.png"))
         browser.close()
 
 
