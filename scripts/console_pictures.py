@@ -43,9 +43,10 @@ def main(url: str, key_file: str, directory: str, suite: str = "quick") -> None:
         page.get_by_label("Key").fill(key)
         page.get_by_role("button", name="Log in").click()
         page.wait_for_url("**/ui/hosts")
-        _keep(page, Path(directory, "console-hosts.png"))
         page.goto(f"/ui/compare?a={first}&b={second}")
         _keep(page, Path(directory, "console-compare.png"))
+        page.goto("/ui/hosts")
+        _keep(page, Path(directory, "console-hosts.png"))
         job = _submit(api, LONG)
         page.goto(f"/ui/jobs/{job}")
         while (live := api.get(f"/ui/jobs/{job}.json").json()["live"]) is not None:

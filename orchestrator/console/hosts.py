@@ -90,7 +90,8 @@ class HostCard(BaseModel):
 class HostsView(View):
     """`counts`: how many hosts there are of each choice; `under_way`: the jobs that have not ended,
     the newest of each state. `columns` of the matrix: the headline workloads of the hosts on this
-    page; a subsystem stands for the best case of hosts where no headline workload was measured."""
+    page; a subsystem stands for the best case of hosts where no headline workload was measured.
+    `reading`: documents are being read, whose figures are missing until then."""
 
     title: str = "Hosts"
     chosen: Chosen
@@ -102,6 +103,7 @@ class HostsView(View):
     under_way: tuple[JobView, ...] = ()
     jobs: int = 0
     redis_away: bool = False
+    reading: bool = False
 
 
 @add_page(router, "/hosts", "hosts.html.j2")
@@ -142,6 +144,7 @@ def hosts(
         under_way=under_way,
         jobs=jobs,
         redis_away=redis_away,
+        reading=core.monitored.reading,
     )
 
 

@@ -50,6 +50,7 @@ class MonitoredHosts:
         self._text: bytes | None = None
         self._looked_s: float | None = None
         self._in_vain = False
+        self._reading = False
         self._looking: threading.Thread | None = None
 
     def text(self) -> bytes:
@@ -65,6 +66,11 @@ class MonitoredHosts:
         with self._lock:
             self._update()
             return self._statuses
+
+    @property
+    def reading(self) -> bool:
+        """Whether new documents are being read. The figures lack those until then."""
+        return self._reading
 
     def look(self) -> None:
         """Have new documents read soon, if it is time to."""
@@ -101,10 +107,12 @@ class MonitoredHosts:
     def _read_new(self) -> None:
         try:
             if is_stale(self._results):
-                self._in_vain = True
+                self._in_vain = self._reading = True
                 self._refresh(self._ending)
                 self._in_vain = is_stale(self._results)
         except (HostbenchError, Problem, OSError) as error:
             _log.warning("index_not_updated", reason=str(error))
         except asyncio.CancelledError:
             pass  # the orchestrator ends
+        finally:
+            self._reading = False

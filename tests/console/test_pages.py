@@ -81,6 +81,7 @@ def test_a_host_that_has_never_measured(console: ConsoleStack) -> None:
     register_hosts(console, "fresh-1")
     bob = console.logged_in("bob")
     wait_until(lambda: twin(console, "/ui/hosts.json?q=fresh")["hosts"])
+    wait_until(lambda: not twin(console, "/ui/hosts.json?q=fresh")["reading"])
     page = bob.page("/ui/hosts?q=fresh")
     assert (
         "This host has not measured anything yet" in page and "suite=quick&amp;host=fresh-1" in page

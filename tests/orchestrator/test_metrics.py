@@ -211,6 +211,24 @@ def test_new_documents_are_found_and_nothing_is_read_in_vain(
     assert len(scrape()["hostbench_verdict"].samples) == 2 and refreshed.times == 3
 
 
+def test_readers_can_see_that_documents_are_being_read(tmp_path: Path) -> None:
+    stored_job(tmp_path, 1, host="a")
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def refresh(_: Interrupt) -> None:
+        begun.set()
+        assert goes_on.wait(PATIENCE_S)
+
+    these = MonitoredHosts(tmp_path, refresh, lambda: False, Interrupt())
+    found = [these.reading]
+    these.look()
+    assert begun.wait(PATIENCE_S)
+    found.append(these.reading)
+    goes_on.set()
+    these.close()
+    assert [*found, these.reading] == [False, True, False]
+
+
 # ---- the file ----
 
 
