@@ -107,7 +107,7 @@ static void addresses_run_out(void)
     struct run one = {.threads = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct pages pages;
     CHECK(pages_reserve(&one, &pages, (size_t)1 << 60, PAGES_HUGE) == EXIT_RESOURCE);
-    CHECK(strstr(one.reason, "GB of address space") && !pages.base);
+    CHECK(strstr(one.reason, "iB of address space") && !pages.base);
 }
 
 /* A pool that is empty, or too small for an array of 1 TiB. */
