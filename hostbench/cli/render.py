@@ -344,7 +344,7 @@ def _figure_notes(document: ResultDocument, columns: int) -> str:
     return (
         f"figure: median of {n}, of undisturbed slices (disk, network: all work). "
         + (f"within: holds the true figure with {holds}. " if holds else "")
-        + "limit: share of it. given: share of undisturbed speed over all the time. "
+        + "limit: share of it. given: share of the figure that was delivered. "
         + (f"{NOT_QUIET}: host not quiet. " if marked else "")
         + "More: --json."
     )

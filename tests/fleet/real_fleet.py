@@ -129,5 +129,5 @@ class Fleet:
 
 
 def load(path: Path) -> ResultDocument:
-    """The document in a file, which nobody has changed."""
+    """Return the document in a file. Raise UsageError if somebody changed it."""
     return read_document(path.read_bytes(), str(path), "")

@@ -246,7 +246,7 @@ class RealNode:
 
 @contextlib.contextmanager
 def two_nodes(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """The names of two, of which one lacks the first CPU and one the second."""
+    """Two nodes by name: one may not use the first CPU, the other not the second."""
     first, second, *_ = sorted(os.sched_getaffinity(0))
     with (
         RealNode(cluster, "real-0", 0, reserved_cpus=str(first)),

@@ -66,7 +66,7 @@ def test_nvidias_gpus(environment: dict[str, str], tmp_path: Path) -> None:
     base = configured(environment, tmp_path, BASE)
     found = configured(environment, tmp_path, BASE, "compose.gpu.yaml")
     asked = found["gpu"].pop("deploy")["resources"]["reservations"]["devices"]
-    # -1 is how the engine is asked for all cards.
+    # -1 means all cards.
     assert asked == [{"capabilities": ["gpu"], "driver": "nvidia", "count": -1}]
     base["gpu"].pop("deploy", None)
     assert found == base
