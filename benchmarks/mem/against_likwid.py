@@ -101,7 +101,7 @@ def in_levels() -> list[WorkingSet]:
     sizes = {1: first / 2, 2: second / 2} | ({3: 4 * second} if 3 in caches else {})
     found = []
     for level, size in sizes.items():
-        whole = round(size / 32000) * 32000
+        whole = round(size / 8000) * 8000
         sweep_passes, passes = int(SWEEP_BYTES / whole), int(BYTES / whole)
         found.append(WorkingSet(1, whole, sweep_passes, passes, f"L{level}"))
     return found
