@@ -241,8 +241,8 @@ def test_nonsense_in_every_file_is_no_error(tmp_path: Path) -> None:
     for number, text in enumerate(nonsense):
         files = {name: text or "\n" for name in everything if "/ns/" not in name}
         found = findings(view_of(tmp_path / str(number), files))
-        said = "".join(one.value or "" for finding in found.values() for one in finding.evidence)
-        assert said.isprintable()
+        values = "".join(one.value or "" for finding in found.values() for one in finding.evidence)
+        assert values.isprintable()
         assert all(
             len(one.value or "") < 400 for finding in found.values() for one in finding.evidence
         )

@@ -264,7 +264,7 @@ print(json.dumps([[dataclasses.asdict(series) for series in answer] for answer i
 """
 
 
-def asked(stack: Stack, *queries: str) -> list[list[Series]]:
+def answers_to(stack: Stack, *queries: str) -> list[list[Series]]:
     """What InfluxDB answers, asked as Grafana asks."""
     given = {"password": stack.secret("influxdb_read_password"), "queries": queries}
     answers = stack.run_python("orchestrator", ASK, given)
@@ -281,7 +281,7 @@ def wrong_panels(stack: Stack, document: ResultDocument) -> list[str]:
         for query in panel_queries(Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {}))
         if not is_of_several_jobs(query)
     ]
-    answers = asked(stack, *(query.text for query in queries))
+    answers = answers_to(stack, *(query.text for query in queries))
     differences = {
         f"{query.board}, {query.panel}": difference(rows_of(answer), expected.rows(query))
         for query, answer in zip(queries, answers, strict=True)
@@ -294,7 +294,7 @@ def decided_panels(stack: Stack, document: ResultDocument) -> dict[str, list[Row
     created_ms = int(document.job.created_unix_s * 1000)
     chosen = Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {})
     queries = [query for query in panel_queries(chosen) if is_of_several_jobs(query)]
-    answers = asked(stack, *(query.text for query in queries))
+    answers = answers_to(stack, *(query.text for query in queries))
     return {
         f"{query.board}, {query.panel}, {query.text}": rows_of(answer)
         for query, answer in zip(queries, answers, strict=True)
@@ -436,8 +436,8 @@ CLOCK = ("--workload", "cpu.clock", "--param", "duration_s=0.2", "--idle-policy"
 
 def test_the_command_line_follows_a_job(stack: Stack) -> None:
     job = hostbench(stack, "submit", *CLOCK, "--wait").split()[0]
-    said = hostbench(stack, "watch", "latest")
-    assert job in said and "cpu.clock" in said
+    printed = hostbench(stack, "watch", "latest")
+    assert job in printed and "cpu.clock" in printed
     assert HOST in hostbench(stack, "hosts")
 
 
@@ -472,8 +472,8 @@ def test_the_disk_service_may_use_io_uring(stack: Stack, api: httpx.Client, firs
     call = ("disk-bench", "rand_read", "--file-bytes=16777216", "--duration-s=0.1")
     scratch = ("--env", "HOSTBENCH_SCRATCH=/scratch", "--env", "HOSTBENCH_DISK_RESERVE_BYTES=0")
     settings = (*scratch, "--security-opt", "no-new-privileges")
-    said = stack.docker("run", "--rm", *settings, stack.image("disk"), *call)
-    events = [json.loads(line) for line in said.splitlines()]
+    printed = stack.docker("run", "--rm", *settings, stack.image("disk"), *call)
+    events = [json.loads(line) for line in printed.splitlines()]
     assert events[0]["params"]["engine"] == "libaio" and events[-1]["event"] == "end"
     (fallback,) = (event for event in events if event.get("code") == "engine_fallback")
     if io_uring_is_allowed():
@@ -662,7 +662,7 @@ def test_a_backup_brings_a_wiped_stack_back(stack: Stack, first: str, tmp_path: 
     assert first in before
     with client(stack) as api:
         assert outbox_empties(api)
-    points_before = asked(stack, points)
+    points_before = answers_to(stack, points)
     made = stack.backup("save", saved)
     assert made.returncode == 0, made.stderr
     assert saved.stat().st_mode & 0o077 == 0
@@ -678,7 +678,7 @@ def test_a_backup_brings_a_wiped_stack_back(stack: Stack, first: str, tmp_path: 
     stack.up()
     stack.compose("exec", "--no-TTY", "orchestrator", *REINDEX)
     assert results() == before
-    assert asked(stack, points) == points_before
+    assert answers_to(stack, points) == points_before
 
 
 def test_tls(stack: Stack) -> None:

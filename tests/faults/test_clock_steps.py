@@ -197,9 +197,9 @@ def test_a_clock_that_goes_back_ends_the_trial(
     code, events = trial(tmp_path, words, lambda clock: clock.leap(-back_s))
     assert time.monotonic() - began_s < 30
     assert code == 1 and isinstance(events[-1], ErrorEvent), events[-1]
-    said = re.match(r"CLOCK_MONOTONIC went back by ([\d.]+) s while", events[-1].message)
+    message = re.match(r"CLOCK_MONOTONIC went back by ([\d.]+) s while", events[-1].message)
     # Other tests may hold the program up between its two looks at the clock.
-    assert said and 0.9 * back_s - 0.4 < float(said[1]) <= back_s
+    assert message and 0.9 * back_s - 0.4 < float(message[1]) <= back_s
     assert "hostbench doctor" in events[-1].message
 
 

@@ -112,8 +112,8 @@ def test_a_peer_without_a_figure(tmp_path: Path, script: str, code: str, part: s
     assert trial["failure"]["code"] == code
     assert part in trial["failure"]["message"]
     assert nothing_left(command)
-    said = " ".join(ended.output.split())
-    assert "likwid-bench 9.9.9, no ratio: cpu.fma avx2 1 thread failed: " in said
+    text = " ".join(ended.output.split())
+    assert "likwid-bench 9.9.9, no ratio: cpu.fma avx2 1 thread failed: " in text
     assert "\x1b" not in ended.output
 
 

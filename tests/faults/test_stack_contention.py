@@ -208,9 +208,9 @@ def state_of(orchestrator: OrchestratorProcess, job: str) -> str:
 def check_starts(services: list[ServiceProcess], jobs: dict[str, list[str]]) -> None:
     """By what the services were asked to run: each job once, under one fence, on its host."""
     begun = [
-        (said["trial"], said["fence"], service.host)
+        (event["trial"], event["fence"], service.host)
         for service in services
-        for said in trials_begun(service)
+        for event in trials_begun(service)
     ]
     assert len({fence for _, fence, _ in begun}) == len(begun), "a fence for each job"
     starts = Counter(job for job in jobs for trial, _, _ in begun if trial.startswith(f"{job}-"))

@@ -154,7 +154,7 @@ class HalfAService:
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
     @contextlib.contextmanager
-    def asked_twice(self) -> Iterator[None]:
+    def called_twice(self) -> Iterator[None]:
         """Once it was, and for as long as nobody gets an answer to the second."""
         self._listening.settimeout(PATIENCE_S)
         with self._listening, self._listening.accept()[0] as connection:
@@ -222,7 +222,7 @@ def test_told_to_end_while_nobody_answers_or_reads(tmp_path: Path) -> None:
             headers={"Authorization": f"Bearer {SERVICE_KEY}"},
             timeout=120,
         )
-        opened.enter_context(half.asked_twice())
+        opened.enter_context(half.called_twice())
         pause(service)
         began_s = time.monotonic()
         assert orchestrator.stop() == 0

@@ -226,8 +226,8 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease_and_one_posts(
     listed = orchestrator.client.get("/jobs").json()["jobs"]
     assert sorted(job["hosts"] for job in listed) == [[node] for node in fleet.nodes]
     # What a kubelet says of its kernel, machine and boot is what the documents have.
-    said = fleet.client("qualify", names[0])
-    assert said.count(": True: Measured: ") == len(fleet.nodes), said
+    printed = fleet.client("qualify", names[0])
+    assert printed.count(": True: Measured: ") == len(fleet.nodes), printed
     assert "Rebooted" not in fleet.client("qualify", "--reboots")
     assert list(fleet.cluster.client.list(Lease, namespace=NAMESPACE)) == []
     for name in names:

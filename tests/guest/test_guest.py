@@ -58,7 +58,7 @@ def trial(
             if isinstance(event, SampleEvent) and not seen:
                 seen = True
                 meanwhile(one)
-        assert events and isinstance(events[-1], EndEvent), "".join(one.said[-20:])
+        assert events and isinstance(events[-1], EndEvent), "".join(one.lines[-20:])
     workload = load_program("cpu").table.workload("add_sub")
     assert workload is not None
     kept = tuple(one for one in events if not isinstance(one, SampleEvent))

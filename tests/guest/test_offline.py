@@ -41,8 +41,8 @@ def test_a_cpu_that_goes_offline_has_no_figure(
     """At once: a thread that waits for another one on the same CPU would do so for minutes."""
     script = SCRIPT.format(workload=workload)
     with Guest(tmp_path, script, accelerator, machine=MACHINE) as one:
-        said = one.last_words(120)
-    assert f"exit code {RESOURCE}" in said, said
-    events = [json.loads(line) for line in re.findall(r"^\{.*\}", said, re.MULTILINE)]
+        output = one.last_words(120)
+    assert f"exit code {RESOURCE}" in output, output
+    events = [json.loads(line) for line in re.findall(r"^\{.*\}", output, re.MULTILINE)]
     assert events[-1]["event"] == "error"
     assert "CPU 1 to others" in events[-1]["message"] and "offline" in events[-1]["message"]

@@ -48,8 +48,8 @@ def health(orchestrator: OrchestratorProcess) -> tuple[int, str, str]:
     for _ in range(TRIES):
         answer = orchestrator.client.get("/healthz")
         if answer.elapsed.total_seconds() < ANSWER_S_MOST:
-            said = answer.json()
-            return answer.status_code, said["status"], said["parts"]["redis"]["status"]
+            body = answer.json()
+            return answer.status_code, body["status"], body["parts"]["redis"]["status"]
     raise AssertionError(f"no answer within {ANSWER_S_MOST:g} s")
 
 

@@ -129,7 +129,7 @@ def test_the_report_is_one_page_that_may_load_nothing(stack: Stack, finished: st
     assert stack.client.get(f"/jobs/{finished}/report").text == answer.text, "it is kept"
 
 
-def test_a_suite_by_name_is_changed_as_asked(stack: Stack) -> None:
+def test_a_suite_by_name_is_changed_as_requested(stack: Stack) -> None:
     spec = {"suite": "cpu-600-samples", "trials": 2, "peers": "none"}
     answer = stack.client.post("/jobs", json=spec)
     job = answer.json()["id"]
@@ -154,8 +154,8 @@ def test_a_suite_in_full_is_measured_like_one_of_a_file(stack: Stack) -> None:
 
 def test_every_choice_can_be_requested_in_a_workload(stack: Stack) -> None:
     params = {"dtype": "all", "isa": "scalar", "threads": "1", "duration_s": "0.05"}
-    asked = {**QUICK, "workload": "cpu.fma", "params": params, "trials": 1}
-    job = stack.orchestrator.submit(**asked)
+    request = {**QUICK, "workload": "cpu.fma", "params": params, "trials": 1}
+    job = stack.orchestrator.submit(**request)
     assert stack.orchestrator.wait_for(job)["progress"]["cases"] > 1
 
 

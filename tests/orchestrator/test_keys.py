@@ -70,10 +70,10 @@ def test_keys_with_names_and_roles(tmp_path: Path, orchestrator: OrchestratorPro
     assert call(bob, "GET", "/jobs").status_code == 401
     assert call(another, "GET", "/jobs").status_code == 200
     # Who did what, and nothing that is secret.
-    said = [
+    events = [
         (one["key"], one["call"], one.get("status"), one.get("made")) for one in audit(orchestrator)
     ]
-    assert said == [
+    assert events == [
         ("services", "register", None, "bench-1 cpu"),
         ("ann", "POST /jobs", 403, None),
         ("bob", "POST /jobs", 202, f"/jobs/{job}"),
@@ -129,10 +129,10 @@ def test_the_key_of_make_env_is_changed_without_a_restart(tmp_path: Path) -> Non
         stack.service("bench-1").wait_for_program()
 
         # Changed in mid-job: the key before is refused at once, and the job goes on.
-        said = make_key(tmp_path, "api_key", "operator")
+        printed = make_key(tmp_path, "api_key", "operator")
         after = (secrets / "authorization").read_text()
         key = (secrets / "api_key").read_text().strip()
-        assert after == f"Authorization: Bearer {key}\n" and key not in said and after != before
+        assert after == f"Authorization: Bearer {key}\n" and key not in printed and after != before
         assert (status(before), status(after)) == (401, 200)
         orchestrator.client.headers["Authorization"] = f"Bearer {key}"
         assert orchestrator.job(job)["state"] in ("waiting", "running")

@@ -24,10 +24,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"{orchestrator.url}/jobs/{job.id}/report"
 
 
-def test_a_browser_is_asked_and_let_in_with_the_key(address: str) -> None:
-    asked = httpx.get(address)
-    assert asked.status_code == 401
-    assert asked.headers["www-authenticate"].startswith("Basic ")
+def test_a_browser_has_to_log_in_and_gets_in_with_the_key(address: str) -> None:
+    refused = httpx.get(address)
+    assert refused.status_code == 401
+    assert refused.headers["www-authenticate"].startswith("Basic ")
     for name in ("", "anybody", "naïve"):
         page = httpx.get(address, auth=httpx.BasicAuth(name, API_KEY), timeout=120)
         assert page.status_code == 200

@@ -314,8 +314,8 @@ PLACE = {"address": "192.0.2.8", "port": 4711, "token": "ab" * 16}
 def test_the_program_is_handed_the_session(net: ServiceProcess) -> None:
     """By a file: the program that stands in reads it, and says what it found."""
     failure = events(net.post(id="t1", workload="tcp_stream", session=PLACE))[0]
-    said = "".join(f"{name}={value}\n" for name, value in PLACE.items())
-    assert failure["code"] == "handed" and failure["message"].split() == said.split()
+    expected = "".join(f"{name}={value}\n" for name, value in PLACE.items())
+    assert failure["code"] == "handed" and failure["message"].split() == expected.split()
     assert str(PLACE["token"]) not in net.log
 
 

@@ -167,15 +167,15 @@ class Fallen:
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run."""
-        asked = dict(trial.params)
+        params = dict(trial.params)
         self.calls.append(dict(trial.params))
         for name, open_, others in (
             ("streams", "best", self._streams),
             (self._automatic, "auto", self._engines),
         ):
-            if asked.get(name, open_) == open_:
-                asked[name] = next(others)
-        yield start(params=asked | {"size_bytes": 4096})
+            if params.get(name, open_) == open_:
+                params[name] = next(others)
+        yield start(params=params | {"size_bytes": 4096})
         yield end().model_copy(update={"metrics": {RATE: 100.0, TRIED.name: None}})
 
 

@@ -131,13 +131,13 @@ def test_a_document_that_is_not_posted_is_named_and_here(
     assert f"n2: {why}" in err and "n1: " not in err
     assert why in " ".join(out.split())
     assert len(list(tmp_path.glob("c/*/*/result.json"))) == 2
-    for options, said in (
+    for options, message in (
         (("--post=https://bench.example:8000",), "--post and --post-keys belong together"),
         (("--post-keys=poster",), "--post and --post-keys belong together"),
         (("--post=http://bench.example:8000", "--post-keys=poster"), "would send the key unencr"),
         (("--post=bench.example", "--post-keys=poster"), "is not the address of an orchestrator"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             run("run", "quick", "--name=d", where, *options)
 
 

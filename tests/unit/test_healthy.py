@@ -60,10 +60,10 @@ def certificate(directory: Path, name: str) -> Path:
     request = (
         f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name}"
     )
-    said = subprocess.run(
+    made = subprocess.run(
         [*request.split(), "-keyout", "-", "-out", "-"], check=True, capture_output=True
     )
-    path.write_bytes(said.stdout)
+    path.write_bytes(made.stdout)
     return path
 
 

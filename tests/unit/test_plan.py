@@ -373,8 +373,8 @@ def test_a_case_changes_only_the_repeats_it_names() -> None:
 
 
 def test_trials_aim_at_what_the_suite_says_or_the_kind_of_resource() -> None:
-    (said,) = plan(entry(), repeats=Repeats(target_half_width=0.3)).cases
-    assert said.repeats.target == 0.3
+    (case,) = plan(entry(), repeats=Repeats(target_half_width=0.3)).cases
+    assert case.repeats.target == 0.3
     targets = {one.name: one.target_half_width for one in subsystems().values()}
     assert targets == {"cpu": 0.02, "gpu": 0.02, "mem": 0.05, "disk": 0.10, "net": 0.10}
 

@@ -43,11 +43,11 @@ def test_a_count_stays_beside_its_verdict(length: int) -> None:
     verdicts = {Verdict.CLEAN: 38, Verdict.NOISY: 10, Verdict.DISTURBED: 2, Verdict.SKIPPED: 1}
     header, *lines = table(verdicts, "h" * length)
     at = header.index("verdicts")
-    said = [line[at:].strip() for line in lines]
-    assert len(said) > 1 and max(map(len, lines)) <= 80
-    pairs = " ".join(said).split(", ")
+    counts = [line[at:].strip() for line in lines]
+    assert len(counts) > 1 and max(map(len, lines)) <= 80
+    pairs = " ".join(counts).split(", ")
     assert pairs == ["38 clean", "10 noisy", "2 disturbed", "1 skipped"]
-    assert all(line.split()[0].isdigit() for line in said)
+    assert all(line.split()[0].isdigit() for line in counts)
 
 
 def test_a_job_without_verdicts() -> None:

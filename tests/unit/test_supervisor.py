@@ -137,7 +137,7 @@ def test_a_server_that_goes_on_is_ended_and_is_not_left_behind(
         again.bind((address, port))
 
 
-def test_what_a_server_said_of_a_peer_that_failed(lifeline: int) -> None:
+def test_what_a_server_printed_of_a_peer_that_failed(lifeline: int) -> None:
     server = listening(free_port(), "tcp", "127.0.0.1", "on")
     ended = supervised(lifeline, "sh", "-c", "sleep 0.1; exit 3", server=server)
     assert ended["exit_code"] == 3

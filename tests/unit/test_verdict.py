@@ -290,7 +290,7 @@ def test_invalid_for_two_reasons() -> None:
     assert codes[:2] == ["above_limit", "cache_contaminated"]
 
 
-def test_skipped_and_failed_say_what_the_program_said() -> None:
+def test_skipped_and_failed_carry_the_programs_message() -> None:
     judged = skipped_trial(skipped("neon needs an aarch64 CPU"))
     assert judged.verdict is Verdict.SKIPPED
     assert verdict_of([judged]) == (Verdict.SKIPPED, ["unsupported"])

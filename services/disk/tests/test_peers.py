@@ -135,7 +135,7 @@ def test_all_of_them_are_light() -> None:
 
 
 def test_the_figures_are_those_that_stand_there() -> None:
-    def said(name: str, pattern: str) -> float:
+    def printed(name: str, pattern: str) -> float:
         found = re.search(pattern, recorded(name), re.MULTILINE)
         assert found is not None
         return float(found[1])
@@ -152,10 +152,10 @@ def test_the_figures_are_those_that_stand_there() -> None:
     commit = fio_job("fio-fsync")
     sides = (commit[side]["lat_ns"]["percentile"]["50.000000"] for side in ("write", "sync"))
     assert by_output["fio-fsync"] == pytest.approx(sum(sides) * 1e-9)
-    copied = said("dd-read", r"^(\d+) bytes") / said("dd-read", r"copied, ([\d.]+) s")
+    copied = printed("dd-read", r"^(\d+) bytes") / printed("dd-read", r"copied, ([\d.]+) s")
     assert by_output["dd-read"] == pytest.approx(copied)
-    events = said("sysbench-rndrd", r"total number of events: +(\d+)")
-    total_s = said("sysbench-rndrd", r"total time: +([\d.]+)s")
+    events = printed("sysbench-rndrd", r"total number of events: +(\d+)")
+    total_s = printed("sysbench-rndrd", r"total time: +([\d.]+)s")
     assert by_output["sysbench-rndrd"] == pytest.approx(events / total_s, rel=1e-2)
     requests, serving_ns, *_ = map(float, recorded("ioping-direct").split())
     assert by_output["ioping-direct"] == pytest.approx(serving_ns / requests * 1e-9, rel=1e-3)

@@ -360,7 +360,7 @@ def test_the_sensors_are_those_of_the_card(visible: str, device: str, card: int)
 
 
 @pytest.mark.parametrize("device", ["auto", "0", "0000:5a:00.0"])
-def test_a_broken_opencl_driver_is_not_asked(tmp_path: Path, device: str) -> None:
+def test_a_broken_opencl_driver_is_not_called(tmp_path: Path, device: str) -> None:
     """Its loader ends the process that loads it."""
     for library in (CUDA, NVML):
         cuda_stub.build(tmp_path, library)

@@ -339,11 +339,11 @@ def test_bandwidths_are_those_that_the_vendor_prints(clock: float, bits: int, gi
 
 
 @pytest.mark.parametrize(
-    ("ecc", "said"), [(True, "is on"), (False, "is off"), (None, "is unknown")]
+    ("ecc", "state"), [(True, "is on"), (False, "is off"), (None, "is unknown")]
 )
-def test_the_limit_says_whether_ecc_is_on(ecc: bool | None, said: str) -> None:
+def test_the_limit_says_whether_ecc_is_on(ecc: bool | None, state: str) -> None:
     limit = found(card(ecc=ecc), "copy", size_bytes=GIB)[BYTES]
-    assert said in limit.factors[-1].source and "ECC" in limit.factors[-1].source
+    assert state in limit.factors[-1].source and "ECC" in limit.factors[-1].source
 
 
 def test_what_the_cache_may_have_served_is_in_the_tolerance() -> None:

@@ -196,10 +196,10 @@ def test_clpeak_says_which_device_is_meant(program: str) -> None:
     command = one.command(ONE).arguments
     assert command[:3] == ("taskset", "--cpu-list", "1")
     assert command[-3:] == (f"our device: {POCL}", "clpeak", "--compute-sp")
-    said = subprocess.run(
+    printed = subprocess.run(
         [*command[3:-2], "echo", "ran"], capture_output=True, text=True, check=True
     ).stdout
-    assert said == f"our device: {POCL}\nran\n"
+    assert printed == f"our device: {POCL}\nran\n"
 
 
 def test_clpeak_runs_on_our_device_alone(program: str) -> None:

@@ -41,7 +41,7 @@ def test_it_has_the_source_for_opencl(program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "said"),
+    ("workload", "reason"),
     [
         ("fma", "built without CUDA kernels (NVRTC=none)"),
         ("copy", "built without CUDA kernels (NVRTC=none)"),
@@ -49,11 +49,11 @@ def test_it_has_the_source_for_opencl(program: Path) -> None:
     ],
 )
 def test_a_card_of_nvidias_is_skipped_with_the_reason(
-    program: Path, workload: str, said: str
+    program: Path, workload: str, reason: str
 ) -> None:
     result = call(workload, program=program, env=cuda_stub.environment())
     assert result.returncode == UNSUPPORTED, result.stderr
-    assert said in result.stdout and '"event":"skip"' in result.stdout.replace(" ", "")
+    assert reason in result.stdout and '"event":"skip"' in result.stdout.replace(" ", "")
 
 
 def test_without_the_wheel_one_line_says_what_to_call(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def program() -> Path:
 def say(program: Path) -> Say:
     """What the probe prints."""
 
-    def said(*arguments: object, inside: Namespace | None = None) -> str:
+    def printed(*arguments: object, inside: Namespace | None = None) -> str:
         command = [str(program), *map(str, arguments)]
         if inside:
             return inside.call(*command).strip()
@@ -36,7 +36,7 @@ def say(program: Path) -> Say:
             command, check=True, capture_output=True, text=True, timeout=20
         ).stdout.strip()
 
-    return said
+    return printed
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +151,11 @@ def test_nobody_answers(say: Say, veth: tuple[Namespace, Namespace]) -> None:
     far.call("ip", "addr", "replace", "10.9.0.3/24", "dev", "far0")
     far.call("ip", "route", "replace", "blackhole", "10.9.0.1")
     try:
-        said = say("connect", "10.9.0.3", 9, 0.5, inside=near)
+        printed = say("connect", "10.9.0.3", 9, 0.5, inside=near)
     finally:
         far.call("ip", "route", "del", "blackhole", "10.9.0.1")
-    found = re.fullmatch(r"ETIMEDOUT after (\d\.\d) s", said)
-    assert found and 0.5 <= float(found[1]) < 3, said
+    found = re.fullmatch(r"ETIMEDOUT after (\d\.\d) s", printed)
+    assert found and 0.5 <= float(found[1]) < 3, printed
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])

@@ -60,6 +60,6 @@ def test_nothing_is_found_at_random(target: str, tmp_path: Path) -> None:
     corpus.mkdir()
     seconds = max(1, SECONDS // len(TARGETS))
     options = (f"-max_total_time={seconds}", "-print_final_stats=1")
-    said = fuzz(target, tmp_path, *options, str(corpus), str(SEEDS / target))
-    (executed,) = (line for line in said.splitlines() if "number_of_executed_units" in line)
+    output = fuzz(target, tmp_path, *options, str(corpus), str(SEEDS / target))
+    (executed,) = (line for line in output.splitlines() if "number_of_executed_units" in line)
     assert int(executed.split()[-1]) > 100 * seconds

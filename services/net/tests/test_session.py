@@ -239,13 +239,13 @@ def test_too_few_files_are_named() -> None:
         far.ended("refused", "160 files", within_s=SOON_S)
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_an_opening_that_comes_to_nothing_ends(far: FarEnd, asked: bool) -> None:
+@pytest.mark.parametrize("requested", [False, True])
+def test_an_opening_that_comes_to_nothing_ends(far: FarEnd, requested: bool) -> None:
     with Near.proven(far) as near:
-        if asked:
+        if requested:
             near.ask(Wanted())
         with near.beating():
-            far.ended("lost", "data sockets" if asked else "no test", within_s=7)
+            far.ended("lost", "data sockets" if requested else "no test", within_s=7)
 
 
 def test_a_long_list_of_cpus_is_read(far: FarEnd) -> None:
@@ -596,7 +596,7 @@ def test_another_version_is_distinguished(far: FarEnd) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "nonsense",
     [
         b"GET / HTTP/1.1\r\n\r\n",
         frame(HELLO, b"\0"),
@@ -607,10 +607,10 @@ def test_another_version_is_distinguished(far: FarEnd) -> None:
     ],
     ids=["http", "short", "long", "proof first", "unknown", "noise"],
 )
-def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, said: bytes) -> None:
+def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, nonsense: bytes) -> None:
     with Near.connect(far) as near:
         with contextlib.suppress(OSError):  # it may have closed already
-            near.send(said)
+            near.send(nonsense)
         assert closed_by_far_end(near.connection, 3.5)
     with Near.proven(far) as near:
         whole_test(near)
@@ -618,7 +618,7 @@ def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, said: bytes) -> Non
 
 
 @pytest.mark.parametrize(
-    "said",
+    "nonsense",
     [
         frame(BEGIN, b"\0"),
         frame(99),
@@ -628,9 +628,9 @@ def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, said: bytes) -> Non
     ],
     ids=["out of order", "unknown", "again", "too long", "heartbeat"],
 )
-def test_nonsense_behind_the_proof_ends_the_session(far: FarEnd, said: bytes) -> None:
+def test_nonsense_behind_the_proof_ends_the_session(far: FarEnd, nonsense: bytes) -> None:
     with Near.proven(far) as near:
-        near.send(said)
+        near.send(nonsense)
         with pytest.raises(Refusal) as refused:
             near.receive(0)
         assert refused.value.code == PROTOCOL

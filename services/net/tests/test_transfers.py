@@ -114,9 +114,11 @@ def test_what_tcp_says_of_the_connection(transfer: Transfer) -> None:
 
 
 def test_buffers_in_force_are_read_back(transfer: Transfer) -> None:
-    asked = 100_000
-    both = transfer(path="single", work=1472, buffers=asked)
-    assert both.sender["send_buffer_bytes"] == both.receiver["receive_buffer_bytes"] == 2 * asked
+    requested = 100_000
+    both = transfer(path="single", work=1472, buffers=requested)
+    assert (
+        both.sender["send_buffer_bytes"] == both.receiver["receive_buffer_bytes"] == 2 * requested
+    )
 
 
 def test_small_buffers_lose_and_say_so(transfer: Transfer) -> None:
