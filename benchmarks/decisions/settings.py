@@ -8,7 +8,7 @@ of a CPU, and twenty of each of some settings that do differ. This takes two hou
 --short, two tests of each in twelve minutes. Each test is saved when it ends, and a later call
 continues from there unless --again is given. With --minutes, no test begins after that many
 minutes. --beside names what else runs on the host. --table prints what this script and
-benchmarks.decisions.fresh have measured so far, --readme writes it into README and
+benchmarks.decisions.fresh have measured, --readme writes it into README and
 docs/comparing.md; neither measures anything.
 
 The file has the blocks of each test as the logarithm of B over A. So a change as large as the least
@@ -280,7 +280,7 @@ def progress(all_tests: Sequence[list[Row]]) -> str:
     whole = sum(1 for _ in tests(TESTS))
     beside = sum(bool(own[0]["beside"]) for own in all_tests)
     done = f"{len(all_tests)} of {whole} tests"
-    return f"{done} were measured so far, {beside} of them beside other work on the host."
+    return f"{done} were measured, {beside} of them beside other work on the host."
 
 
 def least_table(rows: Sequence[Row]) -> Iterator[str]:
