@@ -70,7 +70,7 @@ def test_baselines_are_those_that_the_orchestrator_finds(stack: Stack, jobs: lis
     ("arguments", "why"),
     [
         (("history", "cpu.clok", "--stack"), "did you mean 'cpu.clock"),
-        (("history", "--stack", "--host", "nobody"), "no stored job is of a host 'nobody'"),
+        (("history", "--stack", "--host", "absent"), "no stored job is of a host 'absent'"),
         (("history", "--stack", "--host", "a/../b"), "--host 'a/../b' is not the name of a host"),
         (("history", "--stack", "--results", "."), "--results applies to local files"),
         (("compare", "latest", "latest", "--stack"), "is on both sides"),

@@ -1,4 +1,4 @@
-"""What a user reads when the orchestrator cannot be asked, or says no: one line with the remedy."""
+"""What a user reads when the orchestrator does not answer, or says no: one line with the remedy."""
 
 import gzip
 import json

@@ -72,7 +72,7 @@ def test_with_tls_the_cookie_is_for_tls_alone(console: ConsoleStack, tmp_path: P
 
 
 def test_a_session_that_was_planted_is_none(console: ConsoleStack) -> None:
-    """Whoever sets the cookie of a browser before its user logs in learns nothing."""
+    """An attacker who sets the cookie of a browser before its user logs in learns nothing."""
     planted = "planted-by-somebody-else"
     victim = console.browser()
     victim.client.cookies.set("hostbench", planted)

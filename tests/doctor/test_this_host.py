@@ -70,7 +70,7 @@ def inside(command: Command, *wrapper: str) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Examined:
-    """What the command said of this host, where nothing is made up, and what that took."""
+    """What the command printed of this host, where nothing is made up, and what that took."""
 
     directory: Path
     ended: Ended

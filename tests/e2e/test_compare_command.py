@@ -51,7 +51,7 @@ def test_the_exit_code_is_the_word(
 
 
 def test_what_is_undecided_and_what_is_required(command: Command, tmp_path: Path) -> None:
-    """Of two jobs alone nothing can be told."""
+    """Of two jobs alone nothing can be decided."""
     few = Command(tmp_path)
     for number in (0, 1):
         stored_job(few.results, number)

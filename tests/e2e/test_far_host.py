@@ -1,4 +1,4 @@
-"""hostbench run with a far host: a real service, and a program of which both ends can go wrong."""
+"""hostbench run with a far host: a real service, and a program whose both ends can go wrong."""
 
 import signal
 from collections.abc import Iterator

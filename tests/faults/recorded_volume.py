@@ -50,7 +50,7 @@ class Call:
 
     @property
     def message(self) -> bytes:
-        """What it said to the user."""
+        """What it printed for the user."""
         is_message = self.name == "write" and STANDARD_ERROR.match(self.arguments)
         return self.content if is_message else b""
 

@@ -63,7 +63,7 @@ def test_a_step_between_two_trials(tmp_path: Path, step_s: int) -> None:
     assert command.run(*RUN).code == ExitCode.OK
     listed = command.run("list", "--json").document["jobs"]
     assert sorted(one["state"] for one in listed) == ["succeeded", "succeeded"]
-    # By its id and its time the second job is the first: the clock that nobody sets knows better.
+    # By its id and its time the second job is the first: the clock that cannot be set knows better.
     history = command.run("history", "cpu.clock", "--figure", "delivered", "--json").document
     (second,) = {one["id"] for one in listed} - {job.name}
     assert history["clock_went_back"] == ([second] if step_s < 0 else [])

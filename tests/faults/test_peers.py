@@ -299,7 +299,7 @@ def _size(path: Path) -> int:
 
 
 def wait_for_peer(command: Command) -> None:
-    """Until the peer itself runs, not only what is asked about it, and has got where it hangs."""
+    """Until the peer itself runs, not only what checks it, and has got where it hangs."""
     hangs = command.environment["PEER"] != "sleeps"
 
     def there() -> bool:

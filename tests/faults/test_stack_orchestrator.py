@@ -1,4 +1,4 @@
-"""The orchestrator is killed, stopped and told to end in the middle of a trial."""
+"""The orchestrator is killed, stopped and terminated in the middle of a trial."""
 
 import contextlib
 import os
@@ -120,7 +120,7 @@ def stop_one_of_two(stack: StackParts) -> None:
 def test_stopped_for_a_moment(
     stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
 ) -> None:
-    """The service ends the trial that nobody renewed; the job says so."""
+    """The service ends the trial that was not renewed; the job says so."""
     job = in_mid_trial(orchestrator, service)
     wait_for_fresh_lease(stack, job)
     orchestrator.pause()
@@ -155,7 +155,7 @@ class HalfAService:
 
     @contextlib.contextmanager
     def called_twice(self) -> Iterator[None]:
-        """Once it was, and for as long as nobody gets an answer to the second."""
+        """Enter after the second call; it gets no answer while this lasts."""
         self._listening.settimeout(PATIENCE_S)
         with self._listening, self._listening.accept()[0] as connection:
             assert connection.recv(1 << 16).startswith(b"GET /workloads")

@@ -143,7 +143,7 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     # Beside other work, one of memory has no figure at all; one of the CPU has a delivered one.
     assert mem_word in NOT_WORSE or mem_word == "not comparable"
 
-    # What is measured stays so, whoever goes on with it, and its document can be had again.
+    # What is measured stays so, whichever client goes on with it; its document can be had again.
     path = fleet.path(CAMPAIGNS[0], fleet.nodes[0])
     content = path.read_bytes()
     path.unlink()

@@ -165,7 +165,7 @@ def test_two_cards_of_one_name_and_two_ways_to_copy_are_distinguished() -> None:
 
 
 def _of_a_card(requested: str, resolved: dict[str, Any]) -> Mapping[str, str]:
-    """The tags of a case that asked for a device, as the program understood it."""
+    """The tags of a case that requested a device, as the program understood it."""
     case = planned(workload="gpu.copy", params={**resolved, "device": requested})
     metrics = {case.workload: session().workloads["cpu.fma"]}
     began = start(workload="copy", params=resolved, facts={"device_name": "NVIDIA L4"})

@@ -83,7 +83,7 @@ def test_it_starts_without_redis_and_recovers_by_itself(
         assert orchestrator.job(job)["state"] == "succeeded"
         assert orchestrator.wait_for(orchestrator.submit(**QUICK))["state"] == "succeeded"
     away = [line for line in orchestrator.log.splitlines() if "redis_is_away" in line]
-    assert 1 <= len(away) <= 4, "said once for each time, if it was noticed"
+    assert 1 <= len(away) <= 4, "logged once for each time, if it was noticed"
     assert "Traceback" not in orchestrator.log
 
 

@@ -180,7 +180,7 @@ def test_the_same_key_and_body_is_the_same_job(stack: Stack) -> None:
     assert again.headers["location"] == first.headers["location"]
     reordered = json.dumps(dict(reversed(QUICK.items())), indent=4).encode()
     same = stack.client.post("/jobs", content=reordered, headers=headers)
-    assert same.json()["id"] == first.json()["id"], "the same things are asked for"
+    assert same.json()["id"] == first.json()["id"], "the same things are requested"
     other = stack.client.post("/jobs", json={**QUICK, "trials": 3}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
     assert first.json()["id"] in other.json()["detail"]

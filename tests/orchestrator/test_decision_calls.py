@@ -135,7 +135,7 @@ def test_without_a_case_all_headline_cases_share_the_error_rate(fleet: Orchestra
 @each(
     ("host", "query", "status", "why"),
     [
-        ("nobody", {}, 404, "no stored job is of a host 'nobody'"),
+        ("absent", {}, 404, "no stored job is of a host 'absent'"),
         ("../results", {}, 404, ""),
         ("old", {"case": "cpu.fma"}, 422, "may be any of 17 cases"),
         ("old", {"case": "cpu.fam"}, 422, "did you mean 'cpu.fma'?"),

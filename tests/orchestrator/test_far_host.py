@@ -266,7 +266,7 @@ def test_cancelled_in_mid_trial(scripted: TwoHosts, which: str) -> None:
 
 @pytest.mark.exhaustive
 def test_a_far_host_that_is_unplugged_in_mid_trial(scripted: TwoHosts) -> None:
-    """Nobody says goodbye: both ends notice by silence, and the hosts are free again."""
+    """No end says goodbye: both ends notice by silence, and the hosts are free again."""
     job_id = scripted.begun(**job(duration_s=600))
     scripted.far.unplug()
     unplugged_s = time.monotonic()
@@ -334,7 +334,7 @@ def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None
 @pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
 @pytest.mark.sampled(5)
 def test_the_real_ends_are_parted(real: TwoHosts, workload: str) -> None:
-    """In mid-trial, and nobody says goodbye: each end gives up by itself."""
+    """In mid-trial, and no end says goodbye: each end gives up by itself."""
     real.orchestrator.wait_for_host("node-b", subsystem="net")
     job_id = real.orchestrator.submit(**job(duration_s=600) | {"workload": f"net.{workload}"})
     real.orchestrator.wait_for(job_id, StackState.RUNNING)

@@ -156,7 +156,7 @@ def test_a_job_that_slept_through_its_lease_notices_by_itself(quick: None) -> No
 
 
 def test_a_job_that_slept_with_all_others_goes_on(keep: Keep) -> None:
-    """Redis decides: nobody else has its lease."""
+    """Redis decides: no other keeper has its lease."""
     for answer, lost in (("held", False), ("gone", True)):
         held = HeldJob(JOB, now_s() - HELD_S - 60)
         renew = dict.fromkeys([held.job], cast(Lease, answer)).__getitem__
@@ -200,7 +200,7 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_keeper(keep: Keep) -> Non
     def renew(job: StartedJob) -> Lease:
         calls.append(time.monotonic())
         if len(calls) == 1:
-            raise RuntimeError("nobody foresaw this")
+            raise RuntimeError("unforeseen")
         return "held"
 
     held = HeldJob(JOB, now_s())

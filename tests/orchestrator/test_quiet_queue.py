@@ -45,7 +45,7 @@ def test_a_trial_is_not_disturbed_by_the_queue(stack: StackParts) -> None:
         time.sleep(WINDOW_S)
         taken = round_trips(client) - before
     # Looks at the signs of life. Nothing has called for a look at the queue, and
-    # nobody listens to the sample of each second.
+    # no client listens to the sample of each second.
     looks = WINDOW_S / LOOK_S + WINDOW_S / UNPROMPTED_S + WINDOW_S / UNHEARD_S
     assert WINDOW_S / LOOK_S / 2 < taken <= looks + OTHERS_MOST, taken
 

@@ -345,7 +345,7 @@ def test_a_renewal_of_a_registration_is_one_call(
         before = round_trips()
         assert hosts.renew(registration("a"))
         assert round_trips() - before <= 2, "one of them is the question itself"
-        # What another version stored is asked for again.
+        # What another version stored is requested again.
         client.hset(key("host", "a"), "inventory", "{}")
         known = client.hget(key("host", "a"), "service:cpu")
         client.hset(key("host", "a"), "service:cpu", f"{known}1")
@@ -466,7 +466,7 @@ def test_what_another_version_wrote_is_left_out_and_not_measured(
     hosts = HostStore(redis_server.client())
     assert hosts.last_inventory("a") is None
     assert hosts.facts(hosts.states()[0]) is None
-    assert not hosts.renew(registration("a")), "it is asked anew"
+    assert not hosts.renew(registration("a")), "it is called anew"
     register(hosts, "a")
     assert hosts.renew(registration("a"))
 

@@ -25,7 +25,7 @@ RENEW_S = 1.0
 
 
 class RunningTrial:
-    """A trial whose stream is read in a thread; `renewed` until it is told otherwise."""
+    """A trial whose stream is read in a thread; `renewed` until that is switched off."""
 
     path = "/trials"
 
@@ -88,7 +88,7 @@ class RunningTrial:
 
     def renewed(self) -> Self:
         """Wait until a renewal has succeeded, so that its caller is one whom the service knows:
-        an orchestrator is, by what it asked before the trial."""
+        an orchestrator is, by what it requested before the trial."""
         assert self._renewed.wait(PATIENCE_S)
         return self
 

@@ -187,7 +187,7 @@ def test_a_service_that_has_to_end_during_a_look(service: ServiceProcess) -> Non
 
 
 def test_an_ignored_sigchld_does_no_harm(service_of_file: ServiceProcess) -> None:
-    """Whoever starts us may have it ignored; then the kernel reaps our programs for us."""
+    """Our parent may have it ignored; then the kernel reaps our programs for us."""
     service = service_of_file
     service.stop()
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)

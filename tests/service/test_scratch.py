@@ -43,7 +43,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scripted programs, of which one works on a file."""
+    """Scripted programs; one works on a file."""
     path = scripted_programs(tmp_path_factory.mktemp("scripted"))
     table = json.loads((path / "cpu-bench.json").read_text())
     for workload in table["workloads"]:
@@ -252,7 +252,7 @@ def test_a_peer_makes_none(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody has written into a new one: it would measure holes."""
+    """No trial has written into a new one: it would measure holes."""
     local, scratch = transport
     assert str(directory) not in peers_descriptors(local, tmp_path, monkeypatch)
     assert scratch.opened is None

@@ -54,7 +54,7 @@ def test_secrets_are_random_and_only_the_owner_gets_at_them(made: Path, tmp_path
     assert not set(first.values()) & set(second.values())
     assert min(len(content) for content in first.values()) >= 64
     assert mode(made / "secrets") == PRIVATE
-    # Containers of other users read them; the CA's key is for nobody else.
+    # Containers of other users read them; the CA's key is for its owner alone.
     modes = {path.name: mode(path) for path in (made / "secrets").iterdir()}
     assert modes.pop("ca.key") == 0o400
     assert set(modes.values()) == {0o444}

@@ -46,7 +46,7 @@ def start(
     tls: bool = False,
     secrets: str = "secrets",
 ) -> subprocess.CompletedProcess[str]:
-    """Run it in a checkout of its own, with a docker that only notes what it is asked."""
+    """Run it in a checkout of its own, with a docker that only notes its calls."""
     (directory / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/stack-up.sh", directory / "scripts")
     docker = directory / "docker"

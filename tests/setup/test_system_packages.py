@@ -17,7 +17,7 @@ TOOLS = ["bash", "cat", "dirname", "env", "grep", "mkdir", "sleep", "tail", "wc"
 PACKAGES = """
 run     | present | is there        | true
 run     | lacking | shows the list  | test -e lacking.installed
-develop | other   | is not asked for | test -e other.installed || false # has a |
+develop | other   | is not needed | test -e other.installed || false # has a |
 """
 GROUPS = {"run", "wheel", "develop", "peers", "stack", "browser", "cluster", "guest"}
 # "apt-get install" makes the proofs of packages.txt hold.

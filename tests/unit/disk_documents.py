@@ -70,7 +70,7 @@ LEAST = {"p50": 0, "p90": 64, "p95": 130, "p99": 662, "p99_9": 6643}
 
 @dataclass(frozen=True)
 class Device:
-    """What it is asked to be: seconds of a random and of a sequential read in the median; how many
+    """What it has to be: seconds of a random and of a sequential read in the median; how many
     requests it works on at a time; by how much the slowest of a hundred is slower."""
 
     random_s: float

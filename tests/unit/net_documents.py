@@ -53,7 +53,7 @@ UNITS = {BYTES: "byte/s", TRIP: "s", OPERATIONS: "operation/s"}
 
 @dataclass(frozen=True)
 class Path:
-    """What it is asked to be: seconds of a call and of a round trip, bytes a second of one stream
+    """What it has to be: seconds of a call and of a round trip, bytes a second of one stream
     and of all together; whether a physical link's limit is known; what the program tells of it."""
 
     call_s: float = 1.1e-6

@@ -51,7 +51,7 @@ def figure(a: Sequence[float], b: Sequence[float]) -> BlockFigure:
 
 
 def judged(differences: Sequence[float], direction: str = "higher") -> tuple[int, SettingFigure]:
-    """After how many blocks of these differences it stopped, and what it said."""
+    """After how many blocks of these differences it stopped, and its word."""
     judge = SettingJudge("lower" if direction == "lower" else "higher", MARGIN, 24)
     for difference in differences:
         if judge.take({DELIVERED: figure([0.0, 0.0], [difference, difference])}):

@@ -207,7 +207,7 @@ def test_one_odd_host_is_refused_and_would_have_hidden_others(tmp_path: Path) ->
     assert message.endswith("; leave this host out, or measure it again") and "\n" not in message
     later = host_jobs(rng, 99, 0.01, slow=(0, 0.1))
     assert check_host(later, made_of(sound)).word is HostWord.LOW
-    # In a file it is refused too, and there nobody knows the job.
+    # In a file it is refused too, and there the job is unknown.
     with pytest.raises(UsageError, match=f"its host {machine_of(7)} is not like the 7 others"):
         merged([("a", made_of(sound)), ("b", made_of(odd))])
 
@@ -257,7 +257,7 @@ def test_a_file_that_is_cut(tmp_path: Path) -> None:
 
 
 def edited(tmp_path: Path, **changes: object) -> str:
-    """What is said of a file in which the first host's figures of the second case are others."""
+    """The message about a file in which the first host's figures of the second case are others."""
     raw = json.loads(content_of(baseline_of()))
     case = list(raw["cases"].values())[1]
     next(iter(case["hosts"].values())).update(changes)

@@ -1,4 +1,4 @@
-"""What is said of two sets of jobs, and how often it is wrong."""
+"""The words about two sets of jobs, and how often they are wrong."""
 
 import dataclasses
 import importlib

@@ -1,4 +1,4 @@
-"""What a shell completes, asked as bash asks for it."""
+"""What a shell completes, by the calls that bash makes."""
 
 import os
 import subprocess

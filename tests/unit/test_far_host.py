@@ -1,4 +1,4 @@
-"""What a far host is asked for, and who says where it is."""
+"""What is requested from a far host, and who says where it is."""
 
 from pathlib import Path
 from typing import Any

@@ -184,7 +184,7 @@ def test_going_on_with_other_options_names_the_one_that_differs(
     )  # fmt: skip
     assert run("run", "quick", "--name=c", "--no-documents", *begun) == 0
     kept = dict(engine.kept)
-    # The same ones, some of them, and what the environment says: nobody asked for a change.
+    # The same ones, some of them, and what the environment says: no change was requested.
     monkeypatch.setenv("HOSTBENCH_IMAGE", "i:2")
     for same in (begun, begun[:2], ()):
         assert run("run", "quick", "--name=c", "--no-documents", *same) == 0

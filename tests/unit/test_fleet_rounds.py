@@ -132,8 +132,8 @@ def test_from_matchings_to_the_slow_host_by_a_retest(
     retest = engine.kept["again"]
     assert retest.suite == made.suite and retest.nodes == made.nodes
     assert retest.racks == made.racks == engine.network.racks
-    met = Counter(node for pair in retest.pairs for node in pair.nodes)
-    assert met["node104"] == 12
+    pairings = Counter(node for pair in retest.pairs for node in pair.nodes)
+    assert pairings["node104"] == 12
     collected = [str(tmp_path / name) for name in ("net", "again")]
     code, out, _ = printed(capsys, "pairs", *collected, "--json")
     matrix = PairMatrix.model_validate_json(out)

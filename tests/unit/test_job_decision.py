@@ -30,7 +30,7 @@ def decided(root: Path, job: JobDirectory, **environment: str) -> JobDecisions:
 
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[JobDecisions]]:
-    """A host that became slower by 7 % after BEFORE jobs, and what was said of each job then."""
+    """A host that became slower by 7 % after BEFORE jobs, and the decision on each job then."""
     root = tmp_path_factory.mktemp("slower")
     rng = random.Random(5)
     decisions = []

@@ -91,7 +91,7 @@ def on_gpus(
     reason: str | None = None,
     unsupported: dict[str, str] | None = None,
 ) -> list[PlannedCase]:
-    """The cases of both types on a host with these devices; None: nobody looked. `reason`: why the
+    """The cases of both types on a host with these devices; None: without a look. `reason`: why the
     look failed. `unsupported`: types that the first device lacks."""
     one = param(
         "device", type="text", default="auto", named=True, resolved=("auto",), min=None, max=None
@@ -129,7 +129,7 @@ def test_without_a_gpu_one_case_is_left_that_takes_no_time(
     (case,) = on_gpus(devices, device)
     assert case.params["device"] == "auto" and case.params["dtype"] == "fp64"
     assert (case.trial_time_s, case.peers_time_s) == (0.0, 0.0)
-    # It is asked for all the same, and the host may have changed since it was looked at.
+    # It is requested all the same, and the host may have changed since it was looked at.
     assert case.timeout_s > 30
 
 

@@ -47,7 +47,7 @@ def receipt(document: ResultDocument, known: Baseline | None = None) -> Receipt:
 
 
 def with_cases(document: ResultDocument, **changes: object) -> ResultDocument:
-    """The document, every case of which is so."""
+    """The document, with every case so."""
     cases = tuple(case.model_copy(update=changes) for case in document.cases)
     return document.model_copy(update={"cases": cases})
 

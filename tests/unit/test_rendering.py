@@ -66,7 +66,7 @@ def test_a_job_of_many_cases_has_a_line_for_each() -> None:
     assert len(lines) < 80
     words = " ".join(text.getvalue().split())
     assert re.search(r"likwid-bench 5.2.2: ours/peer 1.\d+ to 1.\d+ in \d+ cases \(", words)
-    # What is wrong is said in full, each kind once.
+    # What is wrong is reported in full, each kind once.
     for verdict in (Verdict.FAILED, Verdict.INVALID):
         first, *others = [case for case in shown if case.verdict is verdict]
         such = f"{1 + len(others)} cases, such as {first.title}" if others else first.title

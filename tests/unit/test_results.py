@@ -109,7 +109,7 @@ def test_a_power_cut_at_any_moment_loses_at_most_the_record_that_was_being_writt
             reason = job.load().reason
             if rest:
                 assert reason is not None and f"{rest:,} byte" in reason, reason
-    # Whoever goes on cuts it off.
+    # The next session cuts it off.
     job.journal.write_bytes(whole[: ends[1]] + bytes(5000))
     with JournalWriter(job.journal, create=False) as journal:
         assert journal.cut_bytes == 5000

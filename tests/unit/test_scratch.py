@@ -167,7 +167,7 @@ except ResourceError as error:
 
 
 def message_inside(tmp_path: Path, mount: str) -> str:
-    """What is said of the directory in a namespace where `mount` was done."""
+    """The message about the directory in a namespace where `mount` was done."""
     shell = f'{mount} && exec "$@"'
     python = (sys.executable, "-c", MOUNTED, str(tmp_path))
     ended = subprocess.run(

@@ -111,7 +111,7 @@ def listening(port: int, protocol: str, address: str, how: str) -> dict[str, Any
 
 
 def test_a_server_is_there_before_the_first_who_connects(lifeline: int) -> None:
-    """It serves one connection: nobody may have tried it before."""
+    """It serves one connection: no client may have tried it before."""
     port = free_port()
     server = listening(port, "tcp", "127.0.0.1", "once")
     ended = supervised(lifeline, sys.executable, "-c", CLIENT, str(port), server=server)

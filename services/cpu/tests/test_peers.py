@@ -220,7 +220,7 @@ def test_output_cut_at_any_line_is_a_figure_or_a_reason(tool: str) -> None:
 
 @pytest.mark.parametrize(("elapsed_s", "seconds"), [(0.05, 1), (0.5, 1), (1.6, 2), (600, 600)])
 def test_whole_seconds_are_never_none(elapsed_s: float, seconds: int) -> None:
-    """stress-ng runs forever when it is told 0."""
+    """stress-ng runs forever when it gets 0."""
     beside = Beside(cpus=(0,), rate=1.0, elapsed_s=elapsed_s)
     assert f"{seconds}s" in peer("stress-ng", "clock").command(beside).arguments
     assert f"--time={seconds}" in peer("sysbench", "clock").command(beside).arguments

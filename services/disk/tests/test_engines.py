@@ -1,4 +1,4 @@
-"""Each engine moves exactly the blocks it is told to: what one has written, another one verifies,
+"""Each engine moves exactly the blocks it has to: what one has written, another one verifies,
 and nothing else of the file has changed."""
 
 import itertools
@@ -209,7 +209,7 @@ def shimmed(directory: Path, source: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def short_shim(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment in which pread and pwrite move half of what they are asked for."""
+    """The environment in which pread and pwrite move half of what they should."""
     return shimmed(tmp_path_factory.mktemp("shim"), SHORT_SHIM)
 
 

@@ -28,7 +28,7 @@ def handed() -> Iterator[int]:
 
 @contextmanager
 def kept_in_memory(descriptor: int, size_bytes: int) -> Iterator[None]:
-    """The first bytes of the file are locked in the page cache, and nobody can drop them."""
+    """The first bytes of the file are locked in the page cache, and no process can drop them."""
     address = LIBC.mmap(None, size_bytes, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
     try:
         if LIBC.mlock(address, size_bytes):

@@ -210,7 +210,7 @@ def test_what_the_clock_left_out_stands_beside_the_figure(handed: int) -> None:
 
 
 def io_of(process: Any) -> dict[str, int]:
-    """What the kernel counted of the process: bytes asked for, and calls."""
+    """What the kernel counted of the process: bytes requested, and calls."""
     lines = Path(f"/proc/{process.pid}/io").read_text().splitlines()
     return {name: int(value) for name, value in (line.split(": ") for line in lines)}
 

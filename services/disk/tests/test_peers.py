@@ -25,7 +25,7 @@ Params = dict[str, ParamValue]
 RECORDED = Path(__file__).with_name("recorded") / "bookworm"
 PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 MIB = 1 << 20
-# A file as large as any that is asked for here; it has no blocks.
+# A file as large as any that is requested here; it has no blocks.
 DESCRIPTOR = os.memfd_create("scratch")
 os.ftruncate(DESCRIPTOR, 1 << 30)
 ONE = Beside(cpus=(0,), rate=4e8, elapsed_s=0.5, scratch_fd=DESCRIPTOR)
@@ -390,7 +390,7 @@ def test_what_fio_is_held_against() -> None:
         "rand_write": "operations_per_second",
         "fsync_latency": "commit_time_s",
     }
-    # Where so many operations a second were asked for, so many are done.
+    # Where so many operations a second were requested, so many are done.
     assert peer("fio", "rand_read", RAND | {"rate": 1000}).metric is None
     _, _, params, beside, name = RUNS[0]
     paced = peer("fio", "seq_read", params | {"rate": 1000})

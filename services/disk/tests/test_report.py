@@ -290,7 +290,7 @@ def test_the_document_itself_has_the_fio_command() -> None:
     read, verified = json.loads(document.model_dump_json())["cases"]
     command = read["equivalent_command"]
     assert command.startswith("fio ") and "--filename=FILE" in command
-    # As resolved, not as asked for.
+    # As resolved, not as requested.
     assert "--iodepth=64" in command and "--ioengine=libaio" in command
     assert verified["equivalent_command"] is None, "fio checks blocks of its own making only"
 
@@ -298,7 +298,7 @@ def test_the_document_itself_has_the_fio_command() -> None:
 def test_bytes_are_sizes() -> None:
     table = tables(whole())["What all trials together wrote and read"]
     cells = rows(table)["disk.seq_read", "queue_depth=8"]
-    # Four trials, of which the fixture has each fill the file.
+    # Four trials; the fixture has each fill the file.
     assert cells["filled"] == "4 GiB" and cells["file used"] == "1 GiB"
     assert cells["busy"] == "97.0 %"
     assert "last fsync" not in cells

@@ -179,7 +179,7 @@ def test_others_take_all_of_it() -> None:
 
 # ---- nothing is left -------------------------------------------------------------------------
 
-PRECIOUS = b"nobody may touch this\n" * 1000
+PRECIOUS = b"no trial may touch this\n" * 1000
 
 
 def free_again(directory: Path, before: int) -> bool:

@@ -327,9 +327,9 @@ def test_nvidia_smi_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path))
     assert smi.run(["-L"]) == (None, "nvidia-smi is not installed")
     program = tmp_path / smi.TOOL
-    program.write_text('#!/bin/sh\necho "asked $1"\n')
+    program.write_text('#!/bin/sh\necho "called with $1"\n')
     program.chmod(0o755)
-    assert smi.run(["--query-gpu=uuid"]) == ("asked --query-gpu=uuid\n", None)
+    assert smi.run(["--query-gpu=uuid"]) == ("called with --query-gpu=uuid\n", None)
     program.write_text('#!/bin/sh\necho "NVIDIA-SMI has failed"\nexit 9\n')
     assert smi.run(["-L"]) == (
         None, "nvidia-smi ended with exit code 9: NVIDIA-SMI has failed",

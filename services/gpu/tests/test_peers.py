@@ -19,7 +19,7 @@ from services.gpu.peers import PACKAGES, TOOLS, matmul, peers
 Params = dict[str, ParamValue]
 PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 # clpeak with Debian 12's PoCL 3.1; nvbandwidth as people published it, of a GeForce RTX 3050, an
-# A10 and eight H100, without what it was not asked for here.
+# A10 and eight H100, without what was not requested here.
 RECORDED = Path(__file__).with_name("recorded")
 ONE = Beside(cpus=(1,), rate=1e12, elapsed_s=2.0)
 UUID = "GPU-5b4e6d2a-0000-1111-2222-333344445555"

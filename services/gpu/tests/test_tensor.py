@@ -414,7 +414,7 @@ def test_fp8_of_hopper_is_not_mma() -> None:
         *("tensor", "--dtype=fp8", "--instruction=mma", *MOMENT), env=environment(cc="9.0")
     )
     line = refused(result, UNSUPPORTED, "fp8 by --instruction mma", "fp8 (wgmma)")
-    assert line.count("fp64 (mma)") == 1  # of which there are two shapes
+    assert line.count("fp64 (mma)") == 1  # there are two shapes of it
 
 
 def test_an_instruction_is_chosen_by_name() -> None:

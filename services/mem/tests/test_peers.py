@@ -109,7 +109,7 @@ def test_what_takes_long_is_not_light() -> None:
         ("copy", "sse2", "nt", "copy_mem_sse"),
         ("copy", "scalar", "nt", "copy_mem"),
         ("copy", "scalar", "plain", "copy"),
-        # Before a trial nobody knows what the best will be.
+        # Before a trial it is unknown what the best will be.
         ("copy", "best", "best", "copy_mem_avx512"),
         ("copy", "avx512", "libc", "copy_mem_avx512"),
         ("write", "avx2", "nt", "store_mem_avx"),
@@ -196,7 +196,7 @@ def test_the_figures_are_those_that_stand_there() -> None:
     assert random.parse(recorded("sysbench-random"), TWO) == pytest.approx(
         accesses / total_s, rel=1e-2
     )
-    # Of each rank, of which there are two.
+    # Of each rank; there are two.
     triad = printed("hpcc-2-ranks", r"^StarSTREAM_Triad=([\d.]+)$")
     assert peer("hpcc", "triad", STREAM).parse(recorded("hpcc-2-ranks"), TWO) == 2e9 * triad
 

@@ -1,4 +1,4 @@
-"""Broken control messages, tried at random with sanitizers: no crash, no leak, nobody let in."""
+"""Broken control messages, tried at random with sanitizers: no crash, no leak, no caller let in."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def fuzz(target: str, directory: Path, *arguments: str) -> str:
-    """What libFuzzer said; it must have found nothing."""
+    """What libFuzzer printed; it must have found nothing."""
     result = subprocess.run(
         [str(PROGRAM), "-max_len=4096", "-timeout=5", *arguments],
         cwd=directory,

@@ -1,4 +1,4 @@
-"""Round trips between two processes: every one counted, and what goes wrong told."""
+"""Round trips between two processes: every one counted, and what goes wrong reported."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def trips(probe: Path, kind: str, **options: object) -> Found:
 
 
 def all_done(found: Found, operations: int, block: int) -> None:
-    """Each was asked once, answered once, and timed."""
+    """Each was sent once, answered once, and timed."""
     assert (found["result"], found["far_result"]) == ("", "")
     for end in (found["near"], found["far"]):
         assert end["operations"] == operations
@@ -143,7 +143,7 @@ def test_a_far_end_that_vanishes(probe: Path, spin: int) -> None:
 
 
 def test_a_refused_datagram_is_counted(probe: Path) -> None:
-    """Nobody is there any more: the kernel says so, and the operation is lost as any other."""
+    """The other end is gone: the kernel says so, and the operation is lost as any other."""
     found = trips(probe, "udp", far="vanish", operations=3)
     assert (found["result"], found["latencies"]) == ("", 1)
     assert found["near"]["lost"] == 2

@@ -1,4 +1,4 @@
-"""A far end serves the one near end that it was opened for, and nobody else: whoever comes without
+"""A far end serves the one near end that it was opened for, and no other: a caller without
 the token, from elsewhere, twice, half or for too much gets a clear answer or none, and nothing is
 left open."""
 
@@ -426,7 +426,7 @@ def test_nothing_is_sent_to_who_did_not_ask(far: FarEnd) -> None:
                 asking.recv(100)
 
 
-# ---- what is asked for --------------------------------------------------------------------------
+# ---- what is requested --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_a_near_end_that_vanishes_takes_the_far_end_along(
 def test_a_sender_that_waits_for_room_ends_too(far: FarEnd) -> None:
     with Near.proven(far) as near:
         near.ask(Wanted(direction=RECEIVE, ramp_s=20))
-        with near.tcp():  # nobody reads
+        with near.tcp():  # no thread reads
             near.receive(CONNECTED)
             near.begin(0)
             time.sleep(0.3)
@@ -582,7 +582,7 @@ def test_it_ends_by_a_signal_and_tells_the_near_end(far: FarEnd, sent: signal.Si
         far.ended("ended", sent.name, within_s=SOON_S)
 
 
-# ---- what is said -------------------------------------------------------------------------------
+# ---- what is sent -------------------------------------------------------------------------------
 
 
 def test_another_version_is_distinguished(far: FarEnd) -> None:

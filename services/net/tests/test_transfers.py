@@ -87,7 +87,7 @@ def test_the_rate_is_the_one_requested(transfer: Transfer, path: str) -> None:
     while len(sent) < 5 and not any(one > rate * (seconds - 0.1) for one in sent):
         both = transfer(path=path, block=1400, rate=rate, duration=seconds, buffers=BUFFERS)
         sent.append(both.sender["bytes"])
-        # Whoever is held up catches up with 10 ms at most, so a busy machine makes it less.
+        # A thread that is held up catches up with 10 ms at most, so a busy machine makes it less.
         assert sent[-1] <= rate * seconds + 65536
     assert max(sent) > rate * (seconds - 0.1), sent
 
