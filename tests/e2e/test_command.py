@@ -500,7 +500,7 @@ def test_the_series_of_a_run(command: Command, tmp_path: Path) -> None:
     assert (command.results / job / "result.json").exists()
 
 
-def test_series_for_nobody_are_refused_before_the_run(command: Command) -> None:
+def test_series_without_a_reader_are_refused_before_the_run(command: Command) -> None:
     jobs = command.jobs()
     refused = command.run(*MOMENT, "--openmetrics=series.txt")
     assert refused.code == ExitCode.USAGE and "ends in .prom" in refused.last_line

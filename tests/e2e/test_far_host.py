@@ -148,7 +148,7 @@ def test_a_killed_run_frees_the_far_host(far: Run) -> None:
     assert far.nothing_is_left()
 
 
-def test_a_far_host_that_nobody_needs(far: Run) -> None:
+def test_a_far_host_that_no_case_needs(far: Run) -> None:
     """Named for this run it is a mistake, in the environment it waits for other suites."""
     workload = ("--workload", "net.tcp_stream", "--param", "duration_s=0.1", "--trials", "1")
     alone = (*workload, "--param", "target=loopback", "--idle-policy", "force")

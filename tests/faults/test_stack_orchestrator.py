@@ -131,9 +131,7 @@ def test_stopped_for_a_moment(
     assert orchestrator.wait_for(orchestrator.submit(**SHORT))["state"] == "succeeded"
 
 
-def test_told_to_end_in_mid_trial(
-    orchestrator: OrchestratorProcess, service: ServiceProcess
-) -> None:
+def test_a_signal_in_mid_trial(orchestrator: OrchestratorProcess, service: ServiceProcess) -> None:
     job = in_mid_trial(orchestrator, service)
     waiting = orchestrator.submit(**SHORT)
     assert orchestrator.stop() == 0
@@ -185,7 +183,7 @@ def page_that_waits(results: Path) -> Iterator[str]:
     yield directory.id
 
 
-def test_told_to_end_while_nobody_answers_or_reads(tmp_path: Path) -> None:
+def test_a_signal_while_no_end_answers_or_reads(tmp_path: Path) -> None:
     """In mid-trial at a service that is stopped, while another one registers, with readers who take
     nothing, a page that is being made, and an InfluxDB that does not answer."""
     compose = yaml.safe_load((CHECKOUT / "compose.yaml").read_text())
@@ -240,7 +238,7 @@ def opened_for_writing(pipe: Path) -> int | None:
 
 
 @pytest.mark.exhaustive
-def test_told_to_end_between_taking_a_job_and_beginning_it(
+def test_a_signal_between_taking_a_job_and_beginning_it(
     stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
 ) -> None:
     pause(service)
@@ -271,7 +269,7 @@ def test_killed_between_taking_a_job_and_beginning_it(
 
 
 @pytest.mark.exhaustive
-def test_told_to_end_before_a_job_has_begun(
+def test_a_signal_before_a_job_has_begun(
     stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
 ) -> None:
     pause(service)

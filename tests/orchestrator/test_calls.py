@@ -519,7 +519,7 @@ def status_of_watching(stack: Stack, job: str) -> int:
         return answer.status_code
 
 
-def test_a_job_that_cannot_be_read_fails_and_holds_up_nobody(stack: Stack) -> None:
+def test_a_job_that_cannot_be_read_fails_and_holds_up_no_other(stack: Stack) -> None:
     """As another version of hostbench may have left it in the queue."""
     holder = stack.orchestrator.submit(**LONG)
     stack.service.wait_for_program()

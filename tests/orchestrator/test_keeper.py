@@ -194,7 +194,7 @@ def test_a_job_that_ends_while_its_lease_is_renewed_costs_the_others_nothing(kee
     assert len(others) >= 4 and keeper.alive
 
 
-def test_an_error_that_nobody_foresaw_does_not_end_the_keeper(keep: Keep) -> None:
+def test_an_unforeseen_error_does_not_end_the_keeper(keep: Keep) -> None:
     calls: list[float] = []
 
     def renew(job: StartedJob) -> Lease:

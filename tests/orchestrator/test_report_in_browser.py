@@ -38,7 +38,7 @@ def test_a_browser_has_to_log_in_and_gets_in_with_the_key(address: str) -> None:
 @pytest.mark.parametrize(
     "authorization", ["Basic", "Basic !!", "Basic YWJj", "Basic YTp3cm9uZw==", "Bearer wrong", "x"]
 )
-def test_nobody_else_is(address: str, authorization: str) -> None:
+def test_other_keys_do_not(address: str, authorization: str) -> None:
     assert httpx.get(address, headers={"Authorization": authorization}).status_code == 401
 
 

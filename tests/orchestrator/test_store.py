@@ -154,7 +154,7 @@ def test_priority_is_a_head_start_and_no_more(
     assert [view.position for view in store.views([early, late])] == [1, 2]
 
 
-def test_a_job_for_a_host_that_is_not_there_waits_and_holds_up_nobody(
+def test_a_job_for_a_host_that_is_not_there_waits_and_holds_up_no_other(
     store: JobStore, hosts: HostStore
 ) -> None:
     register(hosts, "a")
@@ -384,7 +384,7 @@ def test_a_lease_that_is_gone_or_anothers_is_not_renewed(
         assert client.get(key("lease", "a")) is None
 
 
-def test_whoever_lost_a_job_writes_nothing_of_it(
+def test_a_runner_that_lost_a_job_writes_nothing_of_it(
     store: JobStore, hosts: HostStore, redis_server: RedisServer
 ) -> None:
     register(hosts, "a")

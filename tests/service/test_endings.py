@@ -61,7 +61,7 @@ def test_a_trial_that_is_renewed_goes_on(service: ServiceProcess) -> None:
     assert service.post(id="t2", **SHORT).status_code == 200
 
 
-def test_nobody_ever_renews(scripted: ServiceProcess) -> None:
+def test_no_renewal(scripted: ServiceProcess) -> None:
     with behaving(scripted, "sleeps"):
         lines = [json.loads(line) for line in scripted.post(id="t1", **LONG).content.splitlines()]
     assert [line["event"] for line in lines if line["event"] != "sample"] == [

@@ -160,7 +160,7 @@ def test_a_far_host_that_refuses_the_test(two: Two) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_session_that_nobody_came_for_in_time(two: Two) -> None:
+def test_a_session_without_a_near_end_in_time(two: Two) -> None:
     """It may be that somebody else had the near host: it is tried again until that is hopeless."""
     before = two.far.log.count('"session_begins"')
     with (
@@ -310,7 +310,7 @@ def test_another_service_is_no_far_host(start_service: StartService, interrupt: 
     remote.close()
 
 
-def test_nobody_is_there(interrupt: Interrupt) -> None:
+def test_no_service_there(interrupt: Interrupt) -> None:
     remote = RemoteService("http://127.0.0.1:9", SERVICE_KEY)
     with pytest.raises(ServiceLost, match="cannot be reached"):
         meet(remote, ThisHost(), interrupt)
@@ -318,7 +318,7 @@ def test_nobody_is_there(interrupt: Interrupt) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_name_that_nobody_knows(two: Two, interrupt: Interrupt) -> None:
+def test_an_unknown_name(two: Two, interrupt: Interrupt) -> None:
     two.remotes[1].url = "https://no-such-host.invalid:8004"
     with pytest.raises(ResourceError, match=r"the address of no-such-host\.invalid, in"):
         meet(two.remotes[1], ThisHost(), interrupt)

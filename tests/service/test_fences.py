@@ -198,7 +198,7 @@ def _spans(service: ServiceProcess, fence: int) -> list[tuple[float, float]]:
     raise AssertionError
 
 
-def test_an_outdated_holder_in_the_file_pre_empts_nobody(
+def test_an_outdated_holder_in_the_file_pre_empts_no_run(
     one: ServiceProcess, two: ServiceProcess, fence: int
 ) -> None:
     """The file may still name a holder with a lower fence while another one has the lock."""

@@ -70,7 +70,7 @@ def test_the_token_stands_nowhere_that_others_can_read(net: ServiceProcess) -> N
     assert token not in net.log and token not in net.lock.read_text()
 
 
-def test_nobody_comes(net: ServiceProcess) -> None:
+def test_no_near_end(net: ServiceProcess) -> None:
     with session(net, "s1", expiry_s=0.3) as one:
         end = one.finish()[1]
     assert end["outcome"] == "expired" and "in time" in end["reason"]

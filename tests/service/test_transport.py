@@ -371,7 +371,7 @@ def test_a_trial_that_the_service_does_not_end(
     assert scripted.programs_gone_within()
 
 
-def test_nobody_there(interrupt: Interrupt) -> None:
+def test_no_service_there(interrupt: Interrupt) -> None:
     remote = RemoteService(f"http://127.0.0.1:{free_port()}", SERVICE_KEY)
     transport = HttpTransport(
         {"cpu": remote},

@@ -115,7 +115,7 @@ def test_it_says_where_the_console_will_be(fresh: Path, lines: str) -> None:
     assert then.endswith(".venv/bin/hostbench console --open logs it in")
 
 
-def test_versions_that_nobody_chose_follow_the_stack(fresh: Path) -> None:
+def test_versions_without_a_choice_follow_the_stack(fresh: Path) -> None:
     env = fresh / ".env"
     text = env.read_text().replace("REDIS_VERSION=\n", "REDIS_VERSION=8.2.4-alpine\n")
     env.write_text(text.replace("GRAFANA_VERSION=\n", "GRAFANA_VERSION=12.3.0\n"))

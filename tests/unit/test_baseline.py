@@ -279,7 +279,7 @@ def test_what_does_not_hold(tmp_path: Path) -> None:
 # ---- for others ----
 
 
-def test_an_export_names_nobody() -> None:
+def test_an_export_names_no_host() -> None:
     document = of_host(3, hostname="payroll-db-7")
     exported = content_of(anonymous(made_of([measured_job(document)]), b"secret")).decode()
     assert (

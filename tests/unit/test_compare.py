@@ -113,7 +113,7 @@ def test_the_interval_of_a_figure_holds_it() -> None:
     assert of_all - held <= 2 * more_than(0.05, of_all // 2), held
 
 
-def test_same_is_shown_and_not_what_nobody_could_see() -> None:
+def test_same_is_shown_and_not_what_could_not_show() -> None:
     hosts = Hosts(within=0.0005, between=0.0005)
     a, b = hosts.jobs(6), hosts.jobs(6)
     assert set(words(compared(a, b)).values()) == {Word.SAME}
@@ -186,7 +186,7 @@ def test_what_neighbours_leave_a_guest_differs_between_two_moments() -> None:
         assert {one[FigureKind.UNDISTURBED].word for one in changes} == {Word.SAME}
 
 
-def test_where_the_clock_was_set_back_nobody_knows_what_was_measured_in_turn() -> None:
+def test_where_the_clock_was_set_back_the_order_is_unknown() -> None:
     cases = tuple(f"mem.read {number}" for number in range(5))
     hosts = Hosts(cases, within=0.001, between=0.0, apart_s=30, is_guest=True)
     off = dict.fromkeys(cases, 1.08)

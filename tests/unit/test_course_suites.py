@@ -91,7 +91,7 @@ def unremarked(table: PublishedTable) -> list[tuple[str, float, float]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_course_suite_is_quick_unless_told(name: str) -> None:
+def test_a_course_suite_is_quick_by_default(name: str) -> None:
     found = suite(name)
     assert found.name == f"cs553-{name}"
     assert tuple(found.scales) == ("quick", "full")

@@ -76,7 +76,7 @@ def test_the_status_decides(monkeypatch: pytest.MonkeyPatch, status: int, code: 
     assert str(status) in ended.stdout
 
 
-def test_nobody_there_is_unhealthy_and_says_why() -> None:
+def test_no_server_is_unhealthy_and_says_why() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         port = server.server_port
     ended = check(f"127.0.0.1:{port}")

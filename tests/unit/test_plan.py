@@ -153,7 +153,7 @@ def test_a_second_card_may_have_what_the_first_one_lacks() -> None:
 @pytest.mark.parametrize(
     ("devices", "reason"), [(None, None), ((), "gpu-bench did not answer within 30 s")]
 )
-def test_where_nobody_looked_the_program_decides(
+def test_without_a_look_the_program_decides(
     devices: tuple[Gpu, ...] | None, reason: str | None
 ) -> None:
     cases = on_gpus(devices, reason=reason)

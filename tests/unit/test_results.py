@@ -138,7 +138,7 @@ def test_a_job_begins_where_a_killed_one_left_no_record(store: ResultsStore) -> 
     assert JobDirectory(job.path).has_begun
 
 
-def test_whoever_begins_a_job_that_has_begun_spoils_nothing(store: ResultsStore) -> None:
+def test_a_second_begin_of_a_job_spoils_nothing(store: ResultsStore) -> None:
     job = unfinished_job(store)
     before = read_journal(job.journal)
     with pytest.raises(ResourceError):

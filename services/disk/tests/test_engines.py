@@ -349,7 +349,7 @@ def test_a_cache_mode_is_how_the_file_is_open(mode: str, flags: int) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rate", [(), ("--rate=0.2",)])
 @pytest.mark.sampled(5)
-def test_ends_within_a_second_when_told_to(engine: str, rate: tuple[str, ...]) -> None:
+def test_ends_within_a_second_of_a_signal(engine: str, rate: tuple[str, ...]) -> None:
     arguments = (*AT_ONCE, f"--engine={engine}", mode_of(engine, "rand_read"), *rate)
     with running("rand_read", *arguments) as (process, _):
         time.sleep(0.3)

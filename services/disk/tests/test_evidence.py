@@ -103,7 +103,7 @@ def test_direct_writes_reach_the_device(handed: int) -> None:
     assert not trial.warnings
 
 
-def test_writes_that_nobody_waits_for_are_the_page_caches(handed: int) -> None:
+def test_writes_without_a_sync_are_the_page_caches(handed: int) -> None:
     trial = on(handed, "seq_write", *ONCE, "--cache-mode=buffered")
     assert "page_cache_measured" in trial.warnings
     assert trial.metrics["cached_ratio_after"] > 0.99

@@ -158,7 +158,7 @@ def test_what_is_read_and_written_back_is_the_same_but_for_a_word_of_each_page(h
 
 
 @pytest.mark.parametrize("workload", READING)
-def test_the_file_is_in_the_page_cache_whoever_came_before(handed: int, workload: str) -> None:
+def test_the_file_is_in_the_page_cache_after_any_trial(handed: int, workload: str) -> None:
     for before in (None, "rand_read", "seq_write"):
         if before:
             on(handed, before, "--total-bytes=1048576")

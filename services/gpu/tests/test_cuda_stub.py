@@ -502,7 +502,7 @@ def test_a_device_that_hangs(nth: int) -> None:
     assert '"end"' not in output
 
 
-def test_it_ends_when_told() -> None:
+def test_a_signal_ends_it() -> None:
     with running("fma", "--dtype=fp32", "--backend=cuda", env=environment()) as (process, _):
         process.send_signal(signal.SIGTERM)
         signalled_s = time.monotonic()

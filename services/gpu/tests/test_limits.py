@@ -427,5 +427,5 @@ def test_what_is_joined_otherwise_has_no_limit(name: str) -> None:
     assert "something else than PCI Express" in reason(BYTES, gpu, "host_to_device")
 
 
-def test_between_cards_nobody_tells() -> None:
+def test_between_cards_the_limit_is_unknown() -> None:
     assert "NVLink" in reason(BYTES, workload="peer_to_peer")

@@ -85,7 +85,7 @@ def test_a_device_of_type_cpu_is_never_chosen_by_itself() -> None:
 
 
 @pytest.mark.parametrize("vendor", ["Advanced Micro Devices, Inc.", "Intel(R) Corporation"])
-def test_a_gpu_that_nobody_has_tried_is_marked(shim: Shim, vendor: str) -> None:
+def test_an_untried_gpu_is_marked(shim: Shim, vendor: str) -> None:
     trial = measure("fma", *MOMENT, env=shim(type=4, vendor=vendor))
     assert trial.facts["device_type"] == "gpu" and trial.facts["vendor"] == vendor
     assert "not_run_on_hardware" in trial.warnings and "not_a_gpu" not in trial.warnings

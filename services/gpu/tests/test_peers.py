@@ -232,7 +232,7 @@ def test_the_device_of_our_trial(program: str, params: Params, name: str | None)
         assert command[command.index("clpeak") - 1] == f"our device: {name}"
 
 
-def test_a_processor_alone_is_nobodys_choice(program: str) -> None:
+def test_a_processor_alone_is_never_chosen(program: str) -> None:
     survey = peer("clpeak", "fma", {"dtype": "fp32"}).survey(
         answers(program, PROCESSOR, **INSTALLED), ONE
     )

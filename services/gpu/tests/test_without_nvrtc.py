@@ -68,7 +68,7 @@ def test_without_the_wheel_one_line_says_what_to_call(tmp_path: Path) -> None:
     assert "make run NVRTC=none" in last and "OpenCL alone" in last
 
 
-def test_make_asks_for_no_wheel_when_told_so() -> None:
+def test_make_with_nvrtc_none_fetches_no_wheel() -> None:
     def commands(*words: str) -> str:
         call = ["make", "--dry-run", "--always-make", *words, "build/gpu/kernels.c"]
         return subprocess.check_output(call, cwd=ROOT, text=True)

@@ -144,7 +144,7 @@ def test_connecting(say: Say) -> None:
 
 
 @in_namespaces
-def test_nobody_answers(say: Say, veth: tuple[Namespace, Namespace]) -> None:
+def test_no_answer(say: Say, veth: tuple[Namespace, Namespace]) -> None:
     """An address whose owner drops what it gets."""
     near, far = veth
     # Another try finds them there.
@@ -168,7 +168,7 @@ def test_listening_and_accepting(program: Path, address: str) -> None:
             assert listener.stdout.readline() == f"from {address}\n"
 
 
-def test_nobody_comes(say: Say) -> None:
+def test_no_caller(say: Say) -> None:
     assert say("listen", "127.0.0.1", 0, 0.2).splitlines()[1] == "ETIMEDOUT"
 
 

@@ -108,7 +108,7 @@ def test_a_session_may_come_by_a_pipe() -> None:
 # ---- a far end that is not there ----------------------------------------------------------------
 
 
-def test_a_port_that_nobody_listens_on() -> None:
+def test_a_port_without_a_listener() -> None:
     with socket.create_server((LOOPBACK, 0)) as gone:
         port = gone.getsockname()[1]
     says(session(port), FAILED, f"port {port} of", "refuses the connection", "open another")

@@ -57,7 +57,7 @@ def test_a_stream_that_breaks_is_named(probe: Path) -> None:
     assert found["near_failed_stream"] == 1
 
 
-def test_it_gives_up_when_told(probe: Path) -> None:
+def test_it_gives_up_at_the_end(probe: Path) -> None:
     """Receivers that do not know how much was sent are not waited for."""
     began_s = time.monotonic()
     load(probe, 2, 2, 0.2, "stop")

@@ -129,7 +129,7 @@ def test_what_stands_beside_what(workload: str, params: Params, expected: list[s
     assert set(expected) <= set(TOOLS)
 
 
-def test_whose_server_asks_nobody_is_only_run_when_it_is_named() -> None:
+def test_an_open_server_is_only_run_when_it_is_named() -> None:
     light = {one.tool for run in RUNS for one in peers(*run[1:3]) if one.light}
     assert light == set(TOOLS) - {"qperf"}
 
@@ -364,7 +364,7 @@ def test_messages_that_are_larger_than_ours_are_named() -> None:
         assert one.survey(answers(VERSIONS), ONE).differs == differs
 
 
-def test_nobody_reads_what_we_do_not_read() -> None:
+def test_a_receiver_that_drops_is_compared_with_one_that_drops() -> None:
     for version, path, knows in (
         (NEWER, "truncate", True), (NEWER, "copy", False), (VERSIONS, "truncate", False)
     ):  # fmt: skip

@@ -421,6 +421,6 @@ def test_what_a_sender_counts_stands_beside_what_arrived() -> None:
         assert row["counted"] != row["arrived"] and row["lost share"].endswith("%")
 
 
-def test_where_nobody_tells_what_arrived_there_is_no_such_table() -> None:
+def test_without_counts_of_arrivals_there_is_no_such_table() -> None:
     document = naive(document_of(("udp_stream", {})), arrived=None)
     assert "Counted and arrived" not in naive_tables(document)

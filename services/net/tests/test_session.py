@@ -280,7 +280,7 @@ def test_a_stranger_is_closed_at_once_and_counted(far: FarEnd) -> None:
     assert far.ended("done")["strangers"] == strangers == 3
 
 
-def test_half_open_callers_keep_nobody_out(far: FarEnd) -> None:
+def test_half_open_callers_keep_no_other_out(far: FarEnd) -> None:
     silent = [Near.connect(far) for _ in range(20)]
     with Near.proven(far) as near:
         whole_test(near)
@@ -566,7 +566,7 @@ def test_heartbeats_keep_a_session(far: FarEnd) -> None:
     far.ended("done")
 
 
-def test_it_ends_with_whoever_started_it(far: FarEnd) -> None:
+def test_it_ends_with_its_parent(far: FarEnd) -> None:
     with Near.proven(far):
         far.cut_lifeline()
         far.ended("ended", "lifeline", within_s=SOON_S)
@@ -607,7 +607,7 @@ def test_another_version_is_distinguished(far: FarEnd) -> None:
     ],
     ids=["http", "short", "long", "proof first", "unknown", "noise"],
 )
-def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, nonsense: bytes) -> None:
+def test_nonsense_before_the_proof_does_no_harm(far: FarEnd, nonsense: bytes) -> None:
     with Near.connect(far) as near:
         with contextlib.suppress(OSError):  # it may have closed already
             near.send(nonsense)

@@ -275,7 +275,7 @@ def test_a_far_end_that_is_stopped_is_an_error_and_not_a_hang(workload: str) -> 
         assert gone_within([far], 2)
 
 
-def test_a_pause_of_the_whole_machine_is_nobodys_silence() -> None:
+def test_a_pause_of_the_whole_machine_is_no_silence() -> None:
     with running("tcp_rr") as (process, _):
         (far,) = children_of(process.pid)
         time.sleep(0.3)

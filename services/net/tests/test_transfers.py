@@ -128,7 +128,7 @@ def test_small_buffers_lose_and_say_so(transfer: Transfer) -> None:
     assert both.receiver["dropped_by_receiver"] == both.lost
 
 
-def test_nobody_receives(transfer: Transfer) -> None:
+def test_no_receiver(transfer: Transfer) -> None:
     sender = transfer(path="single", gone=1, work=1472 * 100, rate=1472e3).sender
     assert sender["refused"] > 10 and sender["datagrams"] == 100
 
@@ -139,7 +139,7 @@ def test_a_far_end_that_closes_is_reported(program: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TCP)
-def test_a_far_end_that_takes_nothing_holds_nobody_up(transfer: Transfer, path: str) -> None:
+def test_a_far_end_that_takes_nothing_holds_nothing_up(transfer: Transfer, path: str) -> None:
     """Full buffers on both sides: the call that blocks comes back to look at the clock."""
     sender = transfer(path=path, block=1 << 20, mute=1, duration=0.5, buffers=100_000).sender
     assert 0.4 < sender["last_s"] - sender["first_s"] < 1.5
