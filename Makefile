@@ -301,7 +301,7 @@ lint: venv programs-release programs-clang programs-aarch64 ## check formats, ty
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml, \
 	    $(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
-	@if grep -nwiE '$(UNPLAIN)' $(PAGES) $$(git ls-files '*.py' '*.j2' '*.[ch]') || \
+	@if grep -nwiE '$(UNPLAIN)' $(PAGES) $$(git ls-files '*.py' '*.j2' '*.[ch]' '*.js' '*.lua' '*.sh') || \
 	    grep -nE '$(UNPLAIN_NAMES)' $$(git ls-files '*.py' '*.[ch]'); then \
 	    echo "Not in plain words: name who acts, then the verb."; exit 1; fi
 	@echo "clang-format and shellcheck"
