@@ -444,7 +444,7 @@ def render(table: Table) -> str:
     }
     head = table.head()
     if not known:
-        return "Not measured."
+        return "Not measured yet."
     lines = []
     for title, (facts, entries) in known.items():
         lines.append(f"{title}: {machine(facts)}.")
