@@ -1,8 +1,8 @@
 # awk -v bridges="NAME..." -f docker-rules.awk then=before BEFORE then=now NOW
 #
-# BEFORE and NOW are what iptables-save said before a Docker Engine started and says now. Prints what
-# iptables-restore --noflush takes to delete what the engine left: the rules that name one of its
-# bridges, its chains, which were not there before, and the jumps to them. All else stays.
+# BEFORE and NOW are what iptables-save printed before a Docker Engine started and prints now. It
+# prints what iptables-restore --noflush takes to delete what the engine left: the rules that name
+# one of its bridges, its chains, which were not there before, and the jumps to them. All else stays.
 
 BEGIN {
     split(bridges, names)

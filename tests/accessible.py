@@ -10,12 +10,12 @@ from playwright.sync_api import Page
 ONE_ROW_OF_A_KIND = """() => {
     document.querySelectorAll('details').forEach((one) => { one.open = true; });
     document.querySelectorAll('tbody').forEach((body) => {
-        const met = new Set();
+        const seen = new Set();
         for (const row of [...body.rows]) {
             const plain = row.innerHTML.replace(/>[^<]*/g, '');
             const kind = plain.replace(/(id|href|d|title)="[^"]*"/g, '');
-            if (met.has(kind)) row.remove();
-            met.add(kind);
+            if (seen.has(kind)) row.remove();
+            seen.add(kind);
         }
     });
 }"""

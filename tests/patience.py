@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 def wait_until(
     finds: Callable[[], Found], what: Callable[[], object] = str, seconds: float = PATIENCE_S
 ) -> Found:
-    """What it finds, once that is true; `what` is said of a failure."""
+    """What it finds, once that is true; `what` describes a failure."""
     until_s = time.monotonic() + seconds
     while not (found := finds()):
         assert time.monotonic() < until_s, what()

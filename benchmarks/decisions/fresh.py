@@ -131,8 +131,8 @@ def progress(rows: Sequence[dict[str, str]]) -> str:
     beside = sum(bool(row["beside"]) for row in jobs)
     whole = sum(1 for _ in jobs_of_rounds(Path(), ROUNDS))
     return (
-        f"{len(jobs)} of {whole} jobs were measured so far, {beside} of them beside other work on "
-        f"the host: {kinds[QUIET]} quiet ones, {kinds[SLOWER]} of the slower program, and "
+        f"{len(jobs)} of {whole} jobs were measured, {beside} of them beside other work on the "
+        f"host: {kinds[QUIET]} quiet ones, {kinds[SLOWER]} of the slower program, and "
         f"{len(jobs) - kinds[QUIET] - kinds[SLOWER]} under a quota."
     )
 

@@ -8,7 +8,7 @@ of a CPU, and twenty of each of some settings that do differ. This takes two hou
 --short, two tests of each in twelve minutes. Each test is saved when it ends, and a later call
 continues from there unless --again is given. With --minutes, no test begins after that many
 minutes. --beside names what else runs on the host. --table prints what this script and
-benchmarks.decisions.fresh have measured so far, --readme writes it into README and
+benchmarks.decisions.fresh have measured, --readme writes it into README and
 docs/comparing.md; neither measures anything.
 
 The file has the blocks of each test as the logarithm of B over A. So a change as large as the least

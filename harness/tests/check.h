@@ -29,7 +29,7 @@ static inline void put_file(const char *root, const char *path, const char *text
     CHECK(stream && fputs(text, stream) >= 0 && fclose(stream) == 0);
 }
 
-/* A fresh directory in TMPDIR, which whoever runs the test cleans up. */
+/* A fresh directory in TMPDIR, which the test's caller cleans up. */
 static inline const char *fresh_root(void)
 {
     static char root[256];

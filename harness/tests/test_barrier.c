@@ -55,7 +55,7 @@ static void leave(unsigned spins)
     pthread_join(thread, NULL);
 }
 
-/* Nobody spins past a word that has changed, and nobody sleeps past it. */
+/* No thread spins past a word that has changed, and none sleeps past it. */
 static atomic_uint word;
 
 static void *wait_for_word(void *argument)

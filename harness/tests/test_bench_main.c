@@ -77,7 +77,7 @@ static int byte_check(struct run *run)
     }
     if (run_choice(run, "size_bytes"))
         run_set_count(run, "size_bytes", 4096 * run_threads(run));
-    run_warning(run, "early", "said by check()");
+    run_warning(run, "early", "from check()");
     return EXIT_OK;
 }
 
@@ -100,7 +100,7 @@ static int byte_calibrate(struct thread *thread)
 static void byte_finish(struct thread *thread)
 {
     run_metric(thread->run, "plain", run_rate(thread->run));
-    run_no_metric(thread->run, "block", "no blocks were asked for");
+    run_no_metric(thread->run, "block", "no blocks were requested");
 }
 
 static const struct workload bytes_workload = {
@@ -177,7 +177,7 @@ static int calibrate_without_memory(struct thread *thread)
 {
     if (thread->index == 0)
         return run_meet(thread) ? EXIT_OK : EXIT_OK; /* … until the other one has failed */
-    run_warning(thread->run, "late", "said before it failed");
+    run_warning(thread->run, "late", "given before it failed");
     run_reason(thread->run, "memory ran short");
     return EXIT_RESOURCE;
 }
@@ -198,7 +198,7 @@ static const struct workload no_memory_workload = {
     .step = spin_step,
 };
 
-/* ---- what was asked for ---------------------------------------------------------------------- */
+/* ---- what was requested ---------------------------------------------------------------------- */
 
 static uint64_t units_done[8];
 
@@ -306,7 +306,7 @@ static void rate_in_bytes_has_metric_in_bytes(const char *root)
     CHECK(fmod(number(output, "work_bytes"), UNIT_BYTES) == 0);
     CHECK(number(output, "bytes_per_second") == number(output, "plain"));
     CHECK(number(output, "bytes_per_second") > 0);
-    CHECK(strstr(output, "\"metrics.block\":\"no blocks were asked for\""));
+    CHECK(strstr(output, "\"metrics.block\":\"no blocks were requested\""));
     CHECK(!strstr(output, "work_operations"));
 }
 
@@ -351,7 +351,7 @@ static void check_refuses_before_anything_starts(const char *root)
 }
 
 /* Half the turns are the empty loop's. How long they take is the host's affair, so only bounds that
- * a busy one keeps are asked for. */
+ * a busy one keeps are requested. */
 static void a_time_is_that_of_one_operation(const char *root)
 {
     CHECK(call(root, "time --threads 1 --duration-s 0.2", output) == EXIT_OK);

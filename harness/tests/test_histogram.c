@@ -124,7 +124,7 @@ static void merged_ones_are_as_one(void)
     check_against_values(VALUES);
 }
 
-/* What the second half of a run was, told by copies made after each half. */
+/* What the second half of a run was, from copies made after each half. */
 static void an_interval_is_what_came_since(void)
 {
     static struct histogram first, both;

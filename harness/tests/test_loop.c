@@ -216,14 +216,14 @@ static const struct workload bulk_workload = {
     .finish = bulk_finish,
 };
 
-/* ---- … of which a time is told, and a temperature beside it; an operation takes a millisecond ---- */
+/* ---- … with a time, and a temperature beside it; an operation takes a millisecond ---------------- */
 
 static const struct param bulk_time_params[] = {
     {.name = "device", .type = PARAM_TEXT, .initial = "auto", .help = "h"}, {.name = NULL}};
 
 static int bulk_time_setup(struct thread *thread)
 {
-    char stack[1 << 20]; /* more than a thread has where nobody asks for it */
+    char stack[1 << 20]; /* more than a thread has by default */
     memset(stack, (int)thread->index, sizeof stack);
     __asm__ volatile("" : : "r"(stack) : "memory");
     return one_operation_a_unit(thread);
@@ -435,7 +435,7 @@ static void workload_reports_bulk(const char *root)
     CHECK(number(output, "bytes_per_second") == 12345);
     CHECK(is_near(number(output, "bytes_per_second_sum"), four, 1e-9));
     CHECK(!strstr(output, "latency") && !strstr(output, "operations_per_second"));
-    /* Between two moments by the clock of whoever counts: a rate of that clock. The first also
+    /* Between two moments by the clock of the counter: a rate of that clock. The first also
      * holds what passed before the threads began. */
     const char *sample = strstr(output, "{\"event\":\"sample\"");
     sample = sample ? strstr(sample + 1, "{\"event\":\"sample\"") : NULL;

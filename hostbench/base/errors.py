@@ -50,7 +50,7 @@ class BusyError(HostbenchError):
 
 
 class UnreachableError(HostbenchError):
-    """The orchestrator cannot be reached, refuses the key, or cannot work now."""
+    """The orchestrator or the cluster cannot be reached, refuses the key, or cannot work now."""
 
     exit_code = ExitCode.UNREACHABLE
 

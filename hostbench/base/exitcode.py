@@ -42,7 +42,8 @@ _MEANINGS = {
     ExitCode.INVALID: "a figure is above its limit",
     ExitCode.NOT_IDLE: "the host was not idle and the idle policy is fail",
     ExitCode.BUSY: "another run holds this host",
-    ExitCode.UNREACHABLE: "the orchestrator cannot be reached, refuses the key, or cannot work now",
+    ExitCode.UNREACHABLE: "the orchestrator or the cluster cannot be reached, refuses the key, or "
+    "cannot work now",
     ExitCode.ENDED_EARLY: "the job was cancelled or lost; what was measured is kept",
     ExitCode.CORRUPT: "corrupt: a result failed its verification; trust nothing this host computes",
     ExitCode.WORSE: "compared: a figure is worse",

@@ -25,10 +25,10 @@ CODES = own_epilog(
     {
         ExitCode.OK: "all nodes are qualified",
         ExitCode.CASE_FAILED: "Kubernetes refused a call",
+        ExitCode.UNREACHABLE: "the cluster cannot be reached or does not accept the credentials",
         ExitCode.WORSE: "a node is not qualified",
         ExitCode.UNDECIDED: "a node was not measured, is suspect, has changed or is too old",
-    },
-    ExitCode.UNREACHABLE,
+    }
 )
 
 

@@ -22,7 +22,7 @@ WAKE, CANCEL = key("wake"), key("cancel")
 log = structlog.get_logger()
 # Everything that lets a job start publishes a wake-up message. The queue is also checked at this
 # interval, in case a message was lost; no more often, as a trial may be running.
-UNASKED_S = 5.0
+UNPROMPTED_S = 5.0
 FORGET_EVERY_S = 60.0
 # Each job takes one thread.
 JOBS_MOST = 64
@@ -170,7 +170,7 @@ class Scheduler:
                 self._reap_at_s = time.monotonic() + LOOK_S
             if time.monotonic() >= self._dispatch_at_s:
                 self._dispatch()
-                self._dispatch_at_s = time.monotonic() + UNASKED_S
+                self._dispatch_at_s = time.monotonic() + UNPROMPTED_S
             self._note_away(None)
         except RedisError as error:
             self._dispatch_at_s = 0.0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 class BreakingProxy:
     """Passes bytes on to a port of this machine, until it is cut. The next `turned_away`
-    connections end as soon as something is said."""
+    connections end as soon as something is sent."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -54,7 +54,7 @@ class BreakingProxy:
                 continue
             try:
                 far = socket.create_connection(("127.0.0.1", self._target))
-            except OSError:  # nobody listens there now
+            except OSError:  # no server listens there now
                 near.close()
                 continue
             self.connections += 1

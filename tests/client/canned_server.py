@@ -1,4 +1,4 @@
-"""A server that gives the answers it was told to: for what no good orchestrator says."""
+"""A server that gives the answers of a test: for what no good orchestrator says."""
 
 import asyncio
 import contextlib

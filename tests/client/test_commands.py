@@ -49,7 +49,7 @@ def job(measured: Ended) -> str:
 
 
 def rest_of(process: subprocess.Popen[str]) -> Ended:
-    """The end of a command of which some lines were read already."""
+    """The end of a command, after some of its lines were read."""
     assert process.stdout is not None and process.stderr is not None
     errors = process.stderr.read()
     output = process.stdout.read()

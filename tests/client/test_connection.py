@@ -309,11 +309,11 @@ def test_a_port_that_is_none_is_named(places: Places, checkout: Path) -> None:
 
 
 def test_a_user_without_a_home(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody(_user: int) -> None:
+    def no_user(_user: int) -> None:
         raise KeyError
 
     monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr("pwd.getpwuid", nobody)
+    monkeypatch.setattr("pwd.getpwuid", no_user)
     del places.environment["XDG_CONFIG_HOME"]
     assert "in ~/.config/hostbench/config.toml, or work in a checkout" in places.refused()
 

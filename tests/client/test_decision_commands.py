@@ -29,8 +29,8 @@ def test_a_history_is_that_of_the_orchestrators_jobs(stack: Stack, jobs: list[st
     ended = stack.command.run("history", "cpu.clock 1 thread", "--stack", "--json")
     assert ended.code == ExitCode.OK, ended.errors
     calls = stack.orchestrator.client
-    asked = {"case": "cpu.clock 1 thread"}
-    (answer,) = calls.get(f"/hosts/{HOST}/history", params=asked).json()["histories"]
+    query = {"case": "cpu.clock 1 thread"}
+    (answer,) = calls.get(f"/hosts/{HOST}/history", params=query).json()["histories"]
     assert ended.document == answer and answer["host"] == HOST
     # A busy machine disturbs some, which are counted all the same.
     of_jobs = [point["job"] for point in answer["points"]]
@@ -45,8 +45,8 @@ def test_a_history_is_that_of_the_orchestrators_jobs(stack: Stack, jobs: list[st
 def test_a_comparison_is_the_orchestrators(stack: Stack, jobs: list[str]) -> None:
     ended = stack.command.run("compare", *jobs, "--stack", "--json")
     (one,) = ended.document["comparisons"]
-    asked = dict(zip("ab", jobs, strict=True))
-    assert one == stack.orchestrator.client.get("/compare", params=asked).json()
+    query = dict(zip("ab", jobs, strict=True))
+    assert one == stack.orchestrator.client.get("/compare", params=query).json()
     assert [one["a"]["jobs"], one["b"]["jobs"]] == [[job] for job in jobs]
     codes = {
         "worse": ExitCode.WORSE,
@@ -70,7 +70,7 @@ def test_baselines_are_those_that_the_orchestrator_finds(stack: Stack, jobs: lis
     ("arguments", "why"),
     [
         (("history", "cpu.clok", "--stack"), "did you mean 'cpu.clock"),
-        (("history", "--stack", "--host", "nobody"), "no stored job is of a host 'nobody'"),
+        (("history", "--stack", "--host", "absent"), "no stored job is of a host 'absent'"),
         (("history", "--stack", "--host", "a/../b"), "--host 'a/../b' is not the name of a host"),
         (("history", "--stack", "--results", "."), "--results applies to local files"),
         (("compare", "latest", "latest", "--stack"), "is on both sides"),
@@ -89,7 +89,7 @@ def test_bad_requests_are_one_line(
     assert why in ended.errors
 
 
-def test_an_orchestrator_is_asked_only_where_one_is_wanted(
+def test_an_orchestrator_is_called_only_where_one_is_wanted(
     stack: Stack, jobs: list[str], tmp_path: Path
 ) -> None:
     """The environment of these commands names one."""

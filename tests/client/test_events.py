@@ -67,9 +67,9 @@ def stream(*messages: tuple[str | None, dict[str, Any]], **answer: Any) -> Canne
 
 
 def followed(server: CannedServer) -> tuple[list[JobEvent], list[str]]:
-    said: list[str] = []
+    messages: list[str] = []
     with Orchestrator(server.connection()) as orchestrator:
-        return list(JobEvents(orchestrator, JOB, said.append)), said
+        return list(JobEvents(orchestrator, JOB, messages.append)), messages
 
 
 def states(found: list[JobEvent]) -> list[str]:
@@ -90,9 +90,9 @@ def test_it_ends_with_the_job(server: CannedServer) -> None:
     )
     server.answers[f"/jobs/{JOB}"] = view("succeeded")
     began_s = time.monotonic()
-    found, said = followed(server)
+    found, messages = followed(server)
     assert states(found) == ["running", "succeeded"] and isinstance(found[1], WaitingEvent)
-    assert said == [] and time.monotonic() - began_s < 5
+    assert messages == [] and time.monotonic() - began_s < 5
 
 
 def test_a_broken_connection_is_taken_up_after_the_last_event(server: CannedServer) -> None:
@@ -102,11 +102,11 @@ def test_a_broken_connection_is_taken_up_after_the_last_event(server: CannedServ
         stream(("3-0", state("failed"))),
     ]
     server.answers[f"/jobs/{JOB}"] = view("failed")
-    found, said = followed(server)
+    found, messages = followed(server)
     assert states(found) == ["queued", "running", "failed"]
     assert last_ids(server) == [None, "2-0", "2-0"]
-    assert len(said) == 2 and "trying again, the job continues" in said[0]
-    assert said[1] == f"connected to {server.url} again"
+    assert len(messages) == 2 and "trying again, the job continues" in messages[0]
+    assert messages[1] == f"connected to {server.url} again"
 
 
 def test_a_broken_connection_over_tls(tmp_path: Path) -> None:
@@ -121,15 +121,15 @@ def test_a_broken_connection_over_tls(tmp_path: Path) -> None:
         server.answers[f"/jobs/{JOB}"] = view("succeeded")
         with BreakingProxy(int(server.url.rpartition(":")[2])).running() as proxy:
             server.url = f"https://127.0.0.1:{proxy.port}"
-            said: list[str] = []
+            messages: list[str] = []
             connection = server.connection(ca_file=made.certificate)
             with Orchestrator(connection) as orchestrator:
                 found: list[JobEvent] = []
-                for event in JobEvents(orchestrator, JOB, said.append):
+                for event in JobEvents(orchestrator, JOB, messages.append):
                     proxy.turned_away = 2 if not found else 0
                     found.append(event)
     assert states(found) == ["running", "succeeded"]
-    assert len(said) == 2 and "trying again" in said[0]
+    assert len(messages) == 2 and "trying again" in messages[0]
 
 
 def test_half_an_event_is_none(server: CannedServer) -> None:
@@ -151,8 +151,8 @@ def test_a_stream_that_ends_before_the_job_is_requested_again(server: CannedServ
         stream(("3-0", state("succeeded"))),
     ]
     server.answers[f"/jobs/{JOB}"] = [view("running"), view("queued"), view("succeeded")]
-    found, said = followed(server)
-    assert states(found) == ["running", "lost", "succeeded"] and said == []
+    found, messages = followed(server)
+    assert states(found) == ["running", "lost", "succeeded"] and messages == []
     assert last_ids(server) == [None, "1-0", "2-0"]
 
 
@@ -165,8 +165,8 @@ def test_silence_is_a_broken_connection(
         stream(("2-0", state("succeeded"))),
     ]
     server.answers[f"/jobs/{JOB}"] = view("succeeded")
-    found, said = followed(server)
-    assert states(found) == ["running", "succeeded"] and len(said) == 2
+    found, messages = followed(server)
+    assert states(found) == ["running", "succeeded"] and len(messages) == 2
 
 
 def test_what_this_version_does_not_know_is_passed_over(server: CannedServer) -> None:

@@ -1,4 +1,4 @@
-"""What a user reads when the orchestrator cannot be asked, or says no: one line with the remedy."""
+"""What a user reads when the orchestrator does not answer, or says no: one line with the remedy."""
 
 import gzip
 import json
@@ -86,7 +86,7 @@ def test_there_is_no_such_host(server: CannedServer) -> None:
     )
 
 
-def test_nobody_answers(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_answer(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "CONNECT_S", 0.2)
     # Linux drops who comes when the queue of connections is full.
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:

@@ -94,7 +94,7 @@ class ConsoleStack:
         self.keys.write_text("".join(f"{line}\n" for line in lines))
 
     def browser(self) -> "Browser":
-        """A browser that nobody has logged in with."""
+        """A browser without a login."""
         one = Browser(self.url)
         self._browsers.append(one)
         return one

@@ -51,7 +51,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visit:
-    """A window with whatever it complained of, and every address that it asked for."""
+    """A window with whatever it complained of, and every address that it requested."""
 
     def __init__(self, chromium: Browser, console: ConsoleStack, **options: Any) -> None:
         self.console = console

@@ -19,9 +19,9 @@ def test_the_address_of_the_stack_leads_to_the_login_and_back(console: ConsoleSt
     first = stranger.get("/", follow_redirects=True)
     assert first.url.path == "/ui/login" and "<h1>Log in</h1>" in first.text
     wanted = "/ui/hosts?show=busy&q=a%26b"
-    asked = stranger.get(wanted)
-    assert asked.status_code == 303
-    answer = stranger.log_in(KEYS["bob"][1], asked.headers["location"])
+    redirect = stranger.get(wanted)
+    assert redirect.status_code == 303
+    answer = stranger.log_in(KEYS["bob"][1], redirect.headers["location"])
     assert answer.status_code == 303 and answer.headers["location"] == wanted
     assert "bob" in stranger.page(wanted)
 
@@ -72,7 +72,7 @@ def test_with_tls_the_cookie_is_for_tls_alone(console: ConsoleStack, tmp_path: P
 
 
 def test_a_session_that_was_planted_is_none(console: ConsoleStack) -> None:
-    """Whoever sets the cookie of a browser before its user logs in learns nothing."""
+    """An attacker who sets the cookie of a browser before its user logs in learns nothing."""
     planted = "planted-by-somebody-else"
     victim = console.browser()
     victim.client.cookies.set("hostbench", planted)

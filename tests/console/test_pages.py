@@ -71,7 +71,7 @@ def text_of(page: str) -> str:
 
 
 def register_hosts(console: ConsoleStack, *names: str) -> None:
-    """Hosts whose services nobody ever calls."""
+    """Hosts whose services get no calls."""
     client = connect(console.redis.url)
     register(HostStore(client), *names)
     client.close()

@@ -551,7 +551,7 @@ def test_a_comparison_of_six_hundred_cases_is_in_pages(many: ConsoleStack) -> No
         assert_prompt(many, bob, address)
         page = bob.page(address)
         assert len(page.encode()) < 150_000
-        # What is said of all figures stays on every page.
+        # What holds for all figures stays on every page.
         assert "Worse: of 600 cases 10 worse, 20 not comparable, 10 better, 560 same." in page
         rows = [text_of(row) for row in re.findall(r"<th scope=row>(.*?)<td>", page)]
         shown = [title for title in rows if title.startswith(CASE)]

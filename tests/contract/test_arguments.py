@@ -14,7 +14,7 @@ from tests.examples import examples
 PROGRAMS = Path(__file__).parents[2] / "build" / "release"
 # Words in braces below stand for these.
 WORDS = {subsystem: examples(subsystem).OPTIONS for subsystem in SUBSYSTEMS}
-ASKED = {subsystem: examples(subsystem).WORKLOAD for subsystem in SUBSYSTEMS}
+WORKLOADS = {subsystem: examples(subsystem).WORKLOAD for subsystem in SUBSYSTEMS}
 USAGE, UNSUPPORTED = 2, 4
 
 BAD = [
@@ -77,7 +77,7 @@ each_subsystem = pytest.mark.parametrize("subsystem", SUBSYSTEMS)
 @each(("arguments", "value", "allowed"), BAD)
 def test_bad_argument(subsystem: str, arguments: list[str], value: str, allowed: str) -> None:
     words = WORDS[subsystem]
-    result = run(subsystem, ASKED[subsystem], *(word.format(**words) for word in arguments))
+    result = run(subsystem, WORKLOADS[subsystem], *(word.format(**words) for word in arguments))
     assert result.returncode == USAGE
     is_one_clear_line(result, value.format(**words), allowed.format(**words))
 
@@ -85,7 +85,7 @@ def test_bad_argument(subsystem: str, arguments: list[str], value: str, allowed:
 @pytest.mark.parametrize("subsystem", ["cpu", "mem"])
 def test_work_and_time(subsystem: str) -> None:
     """Those of a disk end with the first of both."""
-    result = run(subsystem, ASKED[subsystem], "--work", "1000", "--duration-s", "1")
+    result = run(subsystem, WORKLOADS[subsystem], "--work", "1000", "--duration-s", "1")
     assert result.returncode == USAGE
     is_one_clear_line(result, "--work and --duration-s", "give one of them")
 
@@ -108,7 +108,7 @@ def test_unknown_workload(subsystem: str, name: str) -> None:
 @each_subsystem
 def test_any_bytes_give_one_printable_line(subsystem: str) -> None:
     result = subprocess.run(
-        [program(subsystem), ASKED[subsystem], b"--isa=a\n\xff\x1b[31m"], capture_output=True
+        [program(subsystem), WORKLOADS[subsystem], b"--isa=a\n\xff\x1b[31m"], capture_output=True
     )
     assert result.returncode == USAGE
     assert result.stderr.count(b"\n") == 1
@@ -118,7 +118,7 @@ def test_any_bytes_give_one_printable_line(subsystem: str) -> None:
 
 @each_subsystem
 def test_cpu_outside_the_affinity_mask(subsystem: str) -> None:
-    call = ["taskset", "-c", "1", str(program(subsystem)), ASKED[subsystem], "--cpus", "0"]
+    call = ["taskset", "-c", "1", str(program(subsystem)), WORKLOADS[subsystem], "--cpus", "0"]
     result = subprocess.run(call, capture_output=True, text=True)
     assert result.returncode == USAGE
     is_one_clear_line(result, "CPU 0", "out of 1 ")
@@ -127,21 +127,23 @@ def test_cpu_outside_the_affinity_mask(subsystem: str) -> None:
 @pytest.mark.parametrize("subsystem", ["cpu", "mem"])
 def test_missing_instruction_set_is_a_skip(subsystem: str) -> None:
     workloads = table(subsystem)["workloads"]
-    asked = next(one for one in workloads if one["name"] == ASKED[subsystem])
-    isa = next(p for p in asked["params"] if p["name"] == "isa")
+    workload = next(one for one in workloads if one["name"] == WORKLOADS[subsystem])
+    isa = next(p for p in workload["params"] if p["name"] == "isa")
     assert isa["unsupported"], "no host has both x86-64 and Arm instructions"
     for choice, reason in isa["unsupported"].items():
-        result = run(subsystem, ASKED[subsystem], "--isa", choice)
+        result = run(subsystem, WORKLOADS[subsystem], "--isa", choice)
         assert result.returncode == UNSUPPORTED
         assert json.loads(result.stdout) == {"event": "skip", "reason": reason}
         assert reason in result.stderr
 
 
 @each_subsystem
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--list"], ["ASKED", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["--list"], ["WORKLOADS", "--help"]]
+)
 def test_asking_prints_no_events(subsystem: str, arguments: list[str]) -> None:
-    asked = ASKED[subsystem]
-    result = run(subsystem, *(asked if word == "ASKED" else word for word in arguments))
+    workload = WORKLOADS[subsystem]
+    result = run(subsystem, *(workload if word == "WORKLOADS" else word for word in arguments))
     assert result.returncode == 0
     assert '"event"' not in result.stdout
     assert not result.stderr

@@ -268,8 +268,8 @@ def test_fixed_work_and_more_threads_than_cpus(
             continue  # its least work is a round, such as over all numbers of threads
         round_trips = workload.kind == "loop" and work == "work"
         amount = FIXED_ROUND_TRIPS if round_trips else FIXED_WORK
-        asked = {work: amount, "warmup_s": 0, **dict.fromkeys(threads_param(table, first), 5)}
-        trial = trial_of(subsystem, table, first, asked)
+        params = {work: amount, "warmup_s": 0, **dict.fromkeys(threads_param(table, first), 5)}
+        trial = trial_of(subsystem, table, first, params)
         start, *_, end = keeps_the_protocol(variant, trial, table, schema)
         (done,) = end["metrics"].keys() & {"work_operations", "work_bytes"}
         counts_blocks = work == "total_bytes" and done == "work_operations"

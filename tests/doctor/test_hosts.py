@@ -241,8 +241,8 @@ def test_nonsense_in_every_file_is_no_error(tmp_path: Path) -> None:
     for number, text in enumerate(nonsense):
         files = {name: text or "\n" for name in everything if "/ns/" not in name}
         found = findings(view_of(tmp_path / str(number), files))
-        said = "".join(one.value or "" for finding in found.values() for one in finding.evidence)
-        assert said.isprintable()
+        values = "".join(one.value or "" for finding in found.values() for one in finding.evidence)
+        assert values.isprintable()
         assert all(
             len(one.value or "") < 400 for finding in found.values() for one in finding.evidence
         )
@@ -303,7 +303,7 @@ def test_a_second_of_noise(tmp_path: Path) -> None:
         (hosts.bare_metal_intel, 0, OK),
     ],
 )
-def test_a_hypervisor_that_never_told_of_steal_may_not_tell(
+def test_a_hypervisor_that_never_reported_steal_may_not_report_it(
     tmp_path: Path, files: Callable[[], Files], ticks: int, state: State
 ) -> None:
     stat = {"proc/stat": f"cpu  5 0 5 900 0 0 0 {ticks} 0 0\n"}

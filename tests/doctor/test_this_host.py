@@ -40,7 +40,7 @@ def by_name(output: str) -> dict[str, dict[str, Any]]:
     return {one["check"]: one for one in json.loads(output)["findings"]}
 
 
-def said(*words: str, **options: Any) -> str:
+def printed(*words: str, **options: Any) -> str:
     result = subprocess.run(words, capture_output=True, check=True, timeout=PATIENCE_S, **options)
     return str(result.stdout.decode().strip())
 
@@ -70,7 +70,7 @@ def inside(command: Command, *wrapper: str) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Examined:
-    """What the command said of this host, where nothing is made up, and what that took."""
+    """What the command printed of this host, where nothing is made up, and what that took."""
 
     directory: Path
     ended: Ended
@@ -104,25 +104,25 @@ def test_what_it_says_is_what_others_say(examined: Examined) -> None:
     def evidence(check: str) -> str:
         return " ".join(str(one["value"]) for one in found[check]["evidence"])
 
-    mask = int(said("taskset", "-p", str(os.getpid())).rsplit(" ", 1)[1], 16)
+    mask = int(printed("taskset", "-p", str(os.getpid())).rsplit(" ", 1)[1], 16)
     assert cpu_mask(found["cpuset"]["evidence"][0]["value"].split()[1]) == mask
-    online = said("getconf", "_NPROCESSORS_ONLN")
+    online = printed("getconf", "_NPROCESSORS_ONLN")
     if found["cpuset"]["state"] == "ok":
         assert f"all {online} CPUs" in found["cpuset"]["text"]
-    assert f"soft {said('sh', '-c', 'ulimit -n')}," in evidence("open_files")
-    kind = said("findmnt", "-n", "-o", "FSTYPE", "-T", str(examined.directory))
+    assert f"soft {printed('sh', '-c', 'ulimit -n')}," in evidence("open_files")
+    kind = printed("findmnt", "-n", "-o", "FSTYPE", "-T", str(examined.directory))
     assert f"type {kind}" in evidence("results_file_system")
-    free = said("df", "-B1", "--output=avail", str(examined.directory)).split()[-1]
+    free = printed("df", "-B1", "--output=avail", str(examined.directory)).split()[-1]
     bytes_free = int(found["results_space"]["evidence"][0]["value"].split()[0])
     assert bytes_free == pytest.approx(int(free), rel=0.05)
-    swap = said("swapon", "--show=NAME", "--noheadings")
+    swap = printed("swapon", "--show=NAME", "--noheadings")
     assert (found["swap_in_use"]["text"] == "no swap") == (not swap)
-    threads = re.search(r"Thread\(s\) per core: +(\d+)", said("lscpu", env={"LC_ALL": "C"}))
+    threads = re.search(r"Thread\(s\) per core: +(\d+)", printed("lscpu", env={"LC_ALL": "C"}))
     if threads:
         assert evidence("smt").startswith("1" if int(threads[1]) > 1 else "0")
     virtual = "hypervisor" in Path("/proc/cpuinfo").read_text()
     assert (found["virtual_machine"]["state"] == "notice") == virtual
-    assert found["python"]["text"] == said(sys.executable, "-V").removeprefix("Python ")
+    assert found["python"]["text"] == printed(sys.executable, "-V").removeprefix("Python ")
     assert found["programs"]["state"] == "ok", found["programs"]
     missing = [tool for tool in ("likwid-bench", "sysbench", "hpcc") if not shutil.which(tool)]
     assert all(tool in found["peers"]["text"] for tool in missing)
@@ -145,11 +145,11 @@ def test_settings_shown_as_evidence_say_that(examined: Examined) -> None:
 
 
 def test_the_answers_of_the_calls_are_refusals() -> None:
-    asked = calls.ask()
+    answers = calls.ask()
     refusals = {errno.EFAULT, errno.EPERM, errno.ENOSYS, errno.EACCES}
-    assert asked.io_uring_errno in refusals
-    assert asked.perf_event_errno in refusals
-    assert asked.clock_resolution_s == time.clock_getres(time.CLOCK_MONOTONIC)
+    assert answers.io_uring_errno in refusals
+    assert answers.perf_event_errno in refusals
+    assert answers.clock_resolution_s == time.clock_getres(time.CLOCK_MONOTONIC)
 
 
 def test_the_form_of_the_report(command: Command) -> None:
@@ -439,4 +439,4 @@ def test_a_run_does_not_ask_it(tmp_path: Path) -> None:
         "import sys, hostbench.cli.app, hostbench.cli.commands, hostbench.cli.render;"
         "print([m for m in sys.modules if 'doctor' in m])"
     )
-    assert said(sys.executable, "-c", code, cwd=Path(__file__).parents[2]) == "[]"
+    assert printed(sys.executable, "-c", code, cwd=Path(__file__).parents[2]) == "[]"

@@ -31,7 +31,7 @@ STARTED_HERE = b"/hostbench-docker-"
 
 def engine_environment() -> dict[str, str] | None:
     """What leads to a Docker Engine, or None where there is none."""
-    said = subprocess.run(
+    printed = subprocess.run(
         [
             "bash",
             "-c",
@@ -41,9 +41,9 @@ def engine_environment() -> dict[str, str] | None:
         capture_output=True,
         text=True,
     )
-    if said.returncode != 0:
+    if printed.returncode != 0:
         return None
-    return dict(line.split("=", 1) for line in said.stdout.split("\0") if "=" in line)
+    return dict(line.split("=", 1) for line in printed.stdout.split("\0") if "=" in line)
 
 
 @dataclass
@@ -123,8 +123,8 @@ class Stack:
             **options,
         )
         assert ended.returncode == 0, f"docker {arguments}: {ended.stdout}{ended.stderr}"
-        said: str = ended.stdout
-        return said
+        output: str = ended.stdout
+        return output
 
     def _compose_files(self) -> list[str]:
         replaced = [] if self.from_registry else ["tests/e2e/compose.test.yaml"]
@@ -175,10 +175,10 @@ class Stack:
     def keeps_layers(self) -> bool:
         """Whether the engine has layers that earlier builds made, or does not tell."""
         try:
-            said = self.docker("system", "df", "--format", "{{.Type}}={{.TotalCount}}")
+            output = self.docker("system", "df", "--format", "{{.Type}}={{.TotalCount}}")
         except AssertionError:
             return True
-        return "Build Cache=0" not in said.splitlines()
+        return "Build Cache=0" not in output.splitlines()
 
     def up(self) -> float:
         """Start what is built. Return the seconds until all of it is healthy."""
@@ -238,8 +238,8 @@ class Stack:
         """Run Python code in a container, whose variable `given` is the object, and return what
         it prints as JSON."""
         prelude = f"import json\ngiven = json.loads({json.dumps(json.dumps(given))})\n"
-        said = self.compose("exec", "--no-TTY", service, "python3", "-", input=prelude + code)
-        return json.loads(said)
+        output = self.compose("exec", "--no-TTY", service, "python3", "-", input=prelude + code)
+        return json.loads(output)
 
 
 def cpu_seconds(group: Iterable[str]) -> float:

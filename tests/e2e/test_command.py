@@ -69,8 +69,8 @@ def test_the_table(measured: Ended) -> None:
     row = next(line for line in rows if re.match(r"cpu\.fma fp64 .*\d+\.\d+ Gop/s", line))
     assert "±" in row or "–" in row
     assert re.search(r"clean|noisy|disturbed|invalid", row)
-    said = " ".join(" ".join(lines).split())
-    assert f"{LACKING} needs" in said and "holds the true figure with 95.0 %" in said
+    text = " ".join(" ".join(lines).split())
+    assert f"{LACKING} needs" in text and "holds the true figure with 95.0 %" in text
 
 
 def test_the_progress_goes_to_standard_error(measured: Ended) -> None:
@@ -226,8 +226,8 @@ def test_a_suite_at_one_of_its_scales(tmp_path: Path) -> None:
     command = Command(tmp_path)
     durations_s = {None: 0.05, "quick": 0.05, "full": 0.1}
     for scale, duration_s in durations_s.items():
-        asked = () if scale is None else ("--scale", scale)
-        ended = command.run("run", str(suite), *asked, "--json")
+        scale_option = () if scale is None else ("--scale", scale)
+        ended = command.run("run", str(suite), *scale_option, "--json")
         assert f"plan at scale {scale or 'quick'}: 1 case" in ended.errors
         recorded = ended.document["suite"]
         assert (recorded["scale"], recorded["scales"]) == (scale or "quick", {})
@@ -401,16 +401,16 @@ def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> N
 
     cases = set_up(load_suite(find_suite("disk-course")))[0].plan.cases
     assert all(case.params["duration_s"] == 1 and case.params["total_bytes"] for case in cases)
-    asked = {
+    planned = {
         name: {case.params[name] for case in cases}
         for name in ("block_bytes", "threads", "file_bytes", "cache_mode")
     }
     mib = 1 << 20
     blocks = {1, 8, 1024, 8192, mib, 8 * mib, 10 * mib, 80 * mib, 100 * mib}
-    assert asked["block_bytes"] == blocks
-    assert asked["threads"] == {1 << power for power in range(8)}
-    assert asked["file_bytes"] == {GIB, 10 * GIB}
-    assert {"direct+sync", "buffered+fsync_end"} <= asked["cache_mode"]
+    assert planned["block_bytes"] == blocks
+    assert planned["threads"] == {1 << power for power in range(8)}
+    assert planned["file_bytes"] == {GIB, 10 * GIB}
+    assert {"direct+sync", "buffered+fsync_end"} <= planned["cache_mode"]
     writes = [case for case in cases if not case.workload.endswith("_read")]
     assert all(case.params["warmup_s"] == 0 and not case.peers for case in writes)
 
@@ -423,7 +423,7 @@ def test_the_networks_course_grid_has_all_its_blocks_and_totals() -> None:
         cases = set_up(load_suite(find_suite(name)))[0].plan.cases
         assert {case.params["target"] for case in cases} == {target}
         totals = [case for case in cases if case.params.get("total_bytes")]
-        asked = {
+        planned = {
             (case.workload, case.params["block_bytes"], case.params["streams"]) for case in totals
         }
         for block, streams in (
@@ -431,9 +431,12 @@ def test_the_networks_course_grid_has_all_its_blocks_and_totals() -> None:
             *((32 * KIB, streams) for streams in (1, 2, 4, 8)),
             *((1, streams) for streams in (1, 2)),
         ):
-            assert {("net.tcp_stream", block, streams), ("net.udp_stream", block, streams)} <= asked
-        assert {("net.tcp_stream", 64 * KIB, streams) for streams in (1, 2, 4, 8)} <= asked
-        assert {("net.udp_stream", 63 * KIB, streams) for streams in (1, 2, 4, 8)} <= asked
+            assert {
+                ("net.tcp_stream", block, streams),
+                ("net.udp_stream", block, streams),
+            } <= planned
+        assert {("net.tcp_stream", 64 * KIB, streams) for streams in (1, 2, 4, 8)} <= planned
+        assert {("net.udp_stream", 63 * KIB, streams) for streams in (1, 2, 4, 8)} <= planned
         assert {case.params["total_bytes"] for case in totals} == {GIB, 100 * GIB}
         assert all(case.params["duration_s"] == 1 for case in totals)
         million = [case for case in cases if case.params.get("work")]
@@ -497,7 +500,7 @@ def test_the_series_of_a_run(command: Command, tmp_path: Path) -> None:
     assert (command.results / job / "result.json").exists()
 
 
-def test_series_for_nobody_are_refused_before_the_run(command: Command) -> None:
+def test_series_without_a_reader_are_refused_before_the_run(command: Command) -> None:
     jobs = command.jobs()
     refused = command.run(*MOMENT, "--openmetrics=series.txt")
     assert refused.code == ExitCode.USAGE and "ends in .prom" in refused.last_line

@@ -51,14 +51,14 @@ def test_the_exit_code_is_the_word(
 
 
 def test_what_is_undecided_and_what_is_required(command: Command, tmp_path: Path) -> None:
-    """Of two jobs alone nothing can be told."""
+    """Of two jobs alone nothing can be decided."""
     few = Command(tmp_path)
     for number in (0, 1):
         stored_job(few.results, number)
     undecided = few.run("compare", "latest-1", "latest")
     assert undecided.code == ExitCode.UNDECIDED
-    said = " ".join(undecided.output.split())
-    assert "measure until there are 4 jobs on each side, or 12 earlier jobs" in said
+    text = " ".join(undecided.output.split())
+    assert "measure until there are 4 jobs on each side, or 12 earlier jobs" in text
     assert few.run("compare", "latest-1", "latest", "--require", "not-worse").code == ExitCode.OK
     complete = command.run("compare", BEFORE, AGAIN, "--require", "complete")
     assert complete.code == ExitCode.NOT_COMPARABLE
@@ -163,9 +163,9 @@ def test_where_nothing_can_be_compared_the_remedy_is_named(
     )
     ended = command.run("compare", "latest", str(disturbed.results))
     assert ended.code == ExitCode.NOT_COMPARABLE
-    said = " ".join(ended.output.split())
-    assert "no job of side B has a figure of it" in said
-    assert "Compare jobs that have clean or noisy cases in common; hostbench doctor" in said
+    text = " ".join(ended.output.split())
+    assert "no job of side B has a figure of it" in text
+    assert "Compare jobs that have clean or noisy cases in common; hostbench doctor" in text
 
 
 def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""hostbench run with a far host: a real service, and a program of which both ends can go wrong."""
+"""hostbench run with a far host: a real service, and a program whose both ends can go wrong."""
 
 import signal
 from collections.abc import Iterator
@@ -148,10 +148,10 @@ def test_a_killed_run_frees_the_far_host(far: Run) -> None:
     assert far.nothing_is_left()
 
 
-def test_a_far_host_that_nobody_needs(far: Run) -> None:
+def test_a_far_host_that_no_case_needs(far: Run) -> None:
     """Named for this run it is a mistake, in the environment it waits for other suites."""
-    asked = ("--workload", "net.tcp_stream", "--param", "duration_s=0.1", "--trials", "1")
-    alone = (*asked, "--param", "target=loopback", "--idle-policy", "force")
+    workload = ("--workload", "net.tcp_stream", "--param", "duration_s=0.1", "--trials", "1")
+    alone = (*workload, "--param", "target=loopback", "--idle-policy", "force")
     ended = far.command.run("run", *alone, "--far-host", far.service.url)
     assert ended.code == 2
     assert "--far-host is for network cases with a far end" in ended.last_line
@@ -171,7 +171,7 @@ def test_a_key_that_is_not_the_one(far: Run) -> None:
 
 def test_a_far_end_without_a_far_host(tmp_path: Path) -> None:
     command = Command(tmp_path, scripted_net_programs(tmp_path))
-    asked = ("--workload", "net.tcp_stream", "--param", "target=far_host")
-    ended = command.run("run", *asked)
+    workload = ("--workload", "net.tcp_stream", "--param", "target=far_host")
+    ended = command.run("run", *workload)
     assert ended.code == 2
     assert "name its net service with --far-host https://" in ended.last_line

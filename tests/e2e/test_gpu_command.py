@@ -51,9 +51,9 @@ def test_the_gpu_part_of_quick_is_skipped_with_its_reason(tmp_path: Path) -> Non
     for case in found["cases"]:
         assert case["verdict"] == "skipped" and len(case["trials"]) == 1
         assert case["trials"][0]["wall_s"] < SKIP_S_MOST
-    said = " ".join(ended.output.split())
-    assert said.count("skipped: no GPU: ") == 1, "one reason for all"
-    assert "libcuda.so.1" in said
+    text = " ".join(ended.output.split())
+    assert text.count("skipped: no GPU: ") == 1, "one reason for all"
+    assert "libcuda.so.1" in text
     page = Path(ended.errors.split("report: ")[1].strip()).read_text()
     assert "no GPU: libcuda.so.1" in page
 

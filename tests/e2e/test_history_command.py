@@ -148,8 +148,8 @@ def test_documents_that_are_all_refused_are_named(tmp_path: Path) -> None:
     documents[4].write_text(texts[4])
     ended = refused.run("history", CASE)
     assert ended.code == ExitCode.OK
-    said = " ".join(ended.output.split())
-    assert said.count("1 job left out: ") == 4 and "has schema 99" in said
+    printed = " ".join(ended.output.split())
+    assert printed.count("1 job left out: ") == 4 and "has schema 99" in printed
 
 
 def test_without_a_case_all_headline_cases_are_shown(command: Command) -> None:

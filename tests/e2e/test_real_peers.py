@@ -126,8 +126,8 @@ def test_a_light_peer_of_memory(
     transport: LocalTransport, tool: str, workload: str, params: Params, cpus: tuple[int, ...]
 ) -> None:
     beside = Beside(cpus=cpus, rate=5e9 * len(cpus), elapsed_s=0.1)
-    asked = {**params, "threads": len(cpus)}
-    (start, end), value = run(transport, tool, workload, asked, beside, "mem")
+    given = {**params, "threads": len(cpus)}
+    (start, end), value = run(transport, tool, workload, given, beside, "mem")
     assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
     assert start.version and start.version[0].isdigit()
     assert re.search(r"; in (4 KiB|transparent huge) pages", start.measures)

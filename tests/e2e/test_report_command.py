@@ -91,9 +91,9 @@ def test_to_standard_output(command: Command, job: Path, tmp_path: Path) -> None
         (job / "report.html").read_text()
     )
     csv = ("report", "latest", "--format", "csv", "--output")
-    said = command.run(*csv, "-").output
-    assert said == (job / "result.csv").read_text()
-    assert command.run(*csv, "/dev/stdout").output.startswith(said)
+    printed = command.run(*csv, "-").output
+    assert printed == (job / "result.csv").read_text()
+    assert command.run(*csv, "/dev/stdout").output.startswith(printed)
 
 
 def test_a_link_stays_a_link(command: Command, job: Path, tmp_path: Path) -> None:
@@ -123,15 +123,15 @@ def test_no_job_at_all(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format(command: Command, job: Path) -> None:
-    said = one_line(command.run("report", "latest", "--format", "pdf"))
-    assert "html" in said and "markdown" in said and "csv" in said
+    message = one_line(command.run("report", "latest", "--format", "pdf"))
+    assert "html" in message and "markdown" in message and "csv" in message
 
 
 @pytest.mark.parametrize("output", [".", "..", "/", ""])
 @pytest.mark.sampled(2)
 def test_a_directory_is_no_file(command: Command, job: Path, output: str) -> None:
-    said = one_line(command.run("report", "latest", "--output", output))
-    assert "is a directory" in said and "report.html" in said
+    message = one_line(command.run("report", "latest", "--output", output))
+    assert "is a directory" in message and "report.html" in message
 
 
 @pytest.mark.parametrize("name", ["result.json", "journal.ndjson", "result.csv"])
@@ -191,8 +191,8 @@ def damaged(command: Command, job: Path, tmp_path: Path) -> Command:
 @pytest.mark.sampled(4)
 def test_not_a_document(damaged: Command, content: bytes, why: str) -> None:
     (damaged.jobs()[0] / "result.json").write_bytes(content)
-    said = one_line(damaged.run("report", "latest"))
-    assert why in said and "hostbench run --resume" in said
+    message = one_line(damaged.run("report", "latest"))
+    assert why in message and "hostbench run --resume" in message
 
 
 @pytest.mark.exhaustive
@@ -202,8 +202,8 @@ def test_an_edited_figure(damaged: Command) -> None:
     document["cases"][2]["metrics"]["operations_per_second"]["statistics"]["median"] *= 1.02
     path.write_text(json.dumps(document))
     for form in ("html", "markdown", "csv"):
-        said = one_line(damaged.run("report", "latest", "--format", form))
-        assert "result.json was changed after it was written" in said
+        message = one_line(damaged.run("report", "latest", "--format", form))
+        assert "result.json was changed after it was written" in message
     # What the message recommends helps.
     assert damaged.run("run", "--resume", "latest").code in (ExitCode.OK, ExitCode.INVALID)
     assert damaged.run("report", "latest", "--format", "csv").code == ExitCode.OK

@@ -79,7 +79,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 class Opened:
-    """A page with whatever it complained of and whatever it asked the network for."""
+    """A page with whatever it complained of and whatever it requested from the network."""
 
     def __init__(self, context: BrowserContext, path: Path) -> None:
         self.complaints: list[str] = []

@@ -57,7 +57,7 @@ GPU_BUILD_S_MOST = 900.0
 # Of one core. Alone on a quiet host it is half a percent; beside another lane of tests the same
 # work takes up to twice the time.
 CONTROL_PLANE_RATIO_MOST = 0.02
-# For whoever wants to know how far from the bounds it is.
+# For those who want to know how far from the bounds it is.
 FIGURES = ROOT / "build/stack-figures.json"
 # The containers are to be tested, not the memory and the disk.
 SMALL = {"size_bytes": 64 << 20}
@@ -161,7 +161,7 @@ def follow(api: httpx.Client, job: str) -> list[dict[str, Any]]:
 
 
 def ended(api: httpx.Client, job: str, within_s: float = 120) -> dict[str, Any]:
-    """The result of a job that nobody followed."""
+    """The result of a job without a follower."""
     deadline_s = time.monotonic() + within_s
     while (status := api.get(f"/jobs/{job}").json())["ended_unix_s"] is None:
         assert time.monotonic() < deadline_s, f"{job} does not end"
@@ -264,16 +264,16 @@ print(json.dumps([[dataclasses.asdict(series) for series in answer] for answer i
 """
 
 
-def asked(stack: Stack, *queries: str) -> list[list[Series]]:
-    """What InfluxDB answers, asked as Grafana asks."""
+def answers_to(stack: Stack, *queries: str) -> list[list[Series]]:
+    """What InfluxDB answers to queries like Grafana's."""
     given = {"password": stack.secret("influxdb_read_password"), "queries": queries}
     answers = stack.run_python("orchestrator", ASK, given)
     return [[Series(**series) for series in answer] for answer in answers]
 
 
 def wrong_panels(stack: Stack, document: ResultDocument) -> list[str]:
-    """The panels of the boards whose own queries, asked as Grafana asks, do not answer what the
-    only document says."""
+    """The panels of the boards whose own queries, sent as Grafana sends them, do not answer what
+    the only document says."""
     expected = Expected(document)
     created_ms = int(document.job.created_unix_s * 1000)
     queries = [
@@ -281,7 +281,7 @@ def wrong_panels(stack: Stack, document: ResultDocument) -> list[str]:
         for query in panel_queries(Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {}))
         if not is_of_several_jobs(query)
     ]
-    answers = asked(stack, *(query.text for query in queries))
+    answers = answers_to(stack, *(query.text for query in queries))
     differences = {
         f"{query.board}, {query.panel}": difference(rows_of(answer), expected.rows(query))
         for query, answer in zip(queries, answers, strict=True)
@@ -294,7 +294,7 @@ def decided_panels(stack: Stack, document: ResultDocument) -> dict[str, list[Row
     created_ms = int(document.job.created_unix_s * 1000)
     chosen = Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {})
     queries = [query for query in panel_queries(chosen) if is_of_several_jobs(query)]
-    answers = asked(stack, *(query.text for query in queries))
+    answers = answers_to(stack, *(query.text for query in queries))
     return {
         f"{query.board}, {query.panel}, {query.text}": rows_of(answer)
         for query, answer in zip(queries, answers, strict=True)
@@ -436,14 +436,14 @@ CLOCK = ("--workload", "cpu.clock", "--param", "duration_s=0.2", "--idle-policy"
 
 def test_the_command_line_follows_a_job(stack: Stack) -> None:
     job = hostbench(stack, "submit", *CLOCK, "--wait").split()[0]
-    said = hostbench(stack, "watch", "latest")
-    assert job in said and "cpu.clock" in said
+    printed = hostbench(stack, "watch", "latest")
+    assert job in printed and "cpu.clock" in printed
     assert HOST in hostbench(stack, "hosts")
 
 
 def io_uring_is_allowed() -> bool:
-    """Whether this host's kernel lets processes without privileges have it; older ones ask
-    nobody."""
+    """Whether this host's kernel lets processes without privileges have it; older ones always
+    do."""
     return not IO_URING_DISABLED.exists() or IO_URING_DISABLED.read_text().strip() == "0"
 
 
@@ -461,7 +461,7 @@ def test_a_course_report(api: httpx.Client) -> None:
 
 
 def test_the_disk_service_may_use_io_uring(stack: Stack, api: httpx.Client, first: str) -> None:
-    """Its own profile of system calls allows it; Docker's does not, and that is told."""
+    """Its own profile of system calls allows it; Docker's does not, and the trial says so."""
     document = api.get(f"/jobs/{first}/result").json()
     (disk,) = (case for case in document["cases"] if case["workload"] == "disk.rand_read")
     for trial in disk["trials"]:
@@ -472,8 +472,8 @@ def test_the_disk_service_may_use_io_uring(stack: Stack, api: httpx.Client, firs
     call = ("disk-bench", "rand_read", "--file-bytes=16777216", "--duration-s=0.1")
     scratch = ("--env", "HOSTBENCH_SCRATCH=/scratch", "--env", "HOSTBENCH_DISK_RESERVE_BYTES=0")
     settings = (*scratch, "--security-opt", "no-new-privileges")
-    said = stack.docker("run", "--rm", *settings, stack.image("disk"), *call)
-    events = [json.loads(line) for line in said.splitlines()]
+    printed = stack.docker("run", "--rm", *settings, stack.image("disk"), *call)
+    events = [json.loads(line) for line in printed.splitlines()]
     assert events[0]["params"]["engine"] == "libaio" and events[-1]["event"] == "end"
     (fallback,) = (event for event in events if event.get("code") == "engine_fallback")
     if io_uring_is_allowed():
@@ -501,7 +501,7 @@ def test_the_control_plane_is_quiet_during_a_trial(stack: Stack, api: httpx.Clie
     spec = {"workload": "cpu.fma", "params": {"duration_s": 16, "threads": 1, "dtype": "fp64"}}
     job = post(api, **spec, trials=1, idle_policy="force")
     wait_until(lambda: (api.get(f"/jobs/{job}").json()["progress"] or {}).get("current"))
-    time.sleep(2)  # from now on nobody asks, and no board is open
+    time.sleep(2)  # from now on no client asks, and no board is open
     from_s, before = time.time(), used()
     time.sleep(10)
     to_s, after = time.time(), used()
@@ -662,7 +662,7 @@ def test_a_backup_brings_a_wiped_stack_back(stack: Stack, first: str, tmp_path: 
     assert first in before
     with client(stack) as api:
         assert outbox_empties(api)
-    points_before = asked(stack, points)
+    points_before = answers_to(stack, points)
     made = stack.backup("save", saved)
     assert made.returncode == 0, made.stderr
     assert saved.stat().st_mode & 0o077 == 0
@@ -678,7 +678,7 @@ def test_a_backup_brings_a_wiped_stack_back(stack: Stack, first: str, tmp_path: 
     stack.up()
     stack.compose("exec", "--no-TTY", "orchestrator", *REINDEX)
     assert results() == before
-    assert asked(stack, points) == points_before
+    assert answers_to(stack, points) == points_before
 
 
 def test_tls(stack: Stack) -> None:

@@ -75,8 +75,8 @@ def test_the_cpu_time_of_a_report(tmp_path: Path) -> None:
     document = full_run(3)
     stored(document, tmp_path)
     page = tmp_path / "page.html"
-    asked = ["report", document.job.id, "--output", str(page)]
-    takes_at_most(60, asked, environment(tmp_path), LONG_RUNS)
+    command = ["report", document.job.id, "--output", str(page)]
+    takes_at_most(60, command, environment(tmp_path), LONG_RUNS)
     assert page.stat().st_size > 200_000
 
 

@@ -26,7 +26,7 @@ SCRIPTED_NET = Path(__file__).with_name("scripted_net.py")
 
 @dataclass(frozen=True)
 class Ended:
-    """What a finished command said."""
+    """What a finished command printed."""
 
     code: int
     output: str
@@ -134,7 +134,7 @@ def end_of(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:
 
 
 def ignores_signals(pid: int) -> bool:
-    """Whether a process ignores what it could be told to end with, as one that hangs does."""
+    """Whether a process ignores the signals that could end it, as one that hangs does."""
     ignored = re.search(rb"^SigIgn:\s*(\w+)$", _read(pid, "status"), re.MULTILINE)
     wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     return ignored is not None and all(int(ignored[1], 16) >> (one - 1) & 1 for one in wanted)
@@ -180,7 +180,7 @@ def table_of(name: str) -> bytes:
 
 
 def scripted_net_programs(directory: Path) -> Path:
-    """A directory whose net-bench is a scripted one, of which both ends can go wrong."""
+    """A directory whose net-bench is a scripted one whose both ends can go wrong."""
     programs = directory / "net-programs"
     programs.mkdir()
     write_program(programs / "net-bench", SCRIPTED_NET.read_text())

@@ -63,7 +63,7 @@ def damaged(chance: random.Random, whole: dict[str, Any]) -> bytes:
 
 
 def damaged_lines(chance: random.Random, lines: list[dict[str, Any]]) -> bytes:
-    """A stream of events of which one is damaged, missing, repeated or in another place, or which
+    """A stream of events, one damaged, missing, repeated or in another place, or which
     is cut."""
     bodies = [json.dumps(line).encode() for line in lines]
     at = chance.randrange(len(bodies))

@@ -50,9 +50,9 @@ class Call:
 
     @property
     def message(self) -> bytes:
-        """What it said to the user."""
-        said = self.name == "write" and STANDARD_ERROR.match(self.arguments)
-        return self.content if said else b""
+        """What it printed for the user."""
+        is_message = self.name == "write" and STANDARD_ERROR.match(self.arguments)
+        return self.content if is_message else b""
 
 
 def _plain(text: str) -> bytes:

@@ -97,7 +97,7 @@ def far_end() -> int:
         if lifeline in ready:
             return ended("ended")
         if not ready:
-            return ended("expired", "nobody has proved the token in time")
+            return ended("expired", "no near end has proved the token in time")
         connection, (peer, *_) = listener.accept()
     with connection:
         return serve(connection, lifeline, grant, peer)
@@ -107,7 +107,7 @@ def serve(connection: socket.socket, lifeline: int, grant: dict[str, str], peer:
     if peer != grant["allowed"] or connection.recv(100).decode() != grant["token"]:
         return ended("refused", "a wrong token")
     if SCRIPT == "refuses":
-        return ended("refused", "5 streams are asked for, 2 are allowed")
+        return ended("refused", "5 streams are requested, 2 are allowed")
     connection.sendall(ACCEPTED)
     watched: list[Any] = [connection, lifeline]
     while True:

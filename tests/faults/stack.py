@@ -154,6 +154,6 @@ def go_on(service: ServiceProcess) -> None:
 def trials_begun(service: ServiceProcess, job: str = "") -> Iterator[dict[str, Any]]:
     """What a service says of the trials it began; `job`: of those of one job."""
     for line in service.log.splitlines():
-        said = json.loads(line) if line.startswith("{") else {"event": ""}
-        if said["event"] == "trial_begins" and said["trial"].startswith(job):
-            yield said
+        event = json.loads(line) if line.startswith("{") else {"event": ""}
+        if event["event"] == "trial_begins" and event["trial"].startswith(job):
+            yield event

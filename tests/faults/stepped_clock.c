@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In nanoseconds. `wall`: the time of day is ahead by so much; `monotonic`: the clocks that nobody
+/* In nanoseconds. `wall`: the time of day is ahead by so much; `monotonic`: the clocks that no process
  * can set are. `grain`: those move in such steps; 0: as the host's do. */
 struct offsets {
     int64_t wall, monotonic, grain;

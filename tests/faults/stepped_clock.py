@@ -26,7 +26,7 @@ class SteppedClock:
         self._write()
 
     def leap(self, seconds: float) -> None:
-        """The clocks that nobody can set are so far ahead of the host's from now on, as when a
+        """The clocks that no process can set are so far ahead of the host's from now on, as when a
         hypervisor has stopped its guest, or behind, as where a host's clock source is broken."""
         self._monotonic_s = seconds
         self._write()

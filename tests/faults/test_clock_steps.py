@@ -63,7 +63,7 @@ def test_a_step_between_two_trials(tmp_path: Path, step_s: int) -> None:
     assert command.run(*RUN).code == ExitCode.OK
     listed = command.run("list", "--json").document["jobs"]
     assert sorted(one["state"] for one in listed) == ["succeeded", "succeeded"]
-    # By its id and its time the second job is the first: the clock that nobody sets knows better.
+    # By its id and its time the second job is the first: the clock that cannot be set knows better.
     history = command.run("history", "cpu.clock", "--figure", "delivered", "--json").document
     (second,) = {one["id"] for one in listed} - {job.name}
     assert history["clock_went_back"] == ([second] if step_s < 0 else [])
@@ -197,9 +197,9 @@ def test_a_clock_that_goes_back_ends_the_trial(
     code, events = trial(tmp_path, words, lambda clock: clock.leap(-back_s))
     assert time.monotonic() - began_s < 30
     assert code == 1 and isinstance(events[-1], ErrorEvent), events[-1]
-    said = re.match(r"CLOCK_MONOTONIC went back by ([\d.]+) s while", events[-1].message)
+    message = re.match(r"CLOCK_MONOTONIC went back by ([\d.]+) s while", events[-1].message)
     # Other tests may hold the program up between its two looks at the clock.
-    assert said and 0.9 * back_s - 0.4 < float(said[1]) <= back_s
+    assert message and 0.9 * back_s - 0.4 < float(message[1]) <= back_s
     assert "hostbench doctor" in events[-1].message
 
 

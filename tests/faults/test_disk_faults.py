@@ -1,5 +1,5 @@
 """A disk that dies, is read-only, is no disk, and runs on it that are killed: no figure comes of
-it, the error is told in one line, and nothing is left there."""
+it, the error is reported in one line, and nothing is left there."""
 
 import json
 import os

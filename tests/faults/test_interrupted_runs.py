@@ -128,12 +128,12 @@ def test_a_further_signal_shortens_the_grace(
     process = command.start("run", "--workload", "cpu.fma", "--idle-policy", "force")
     command.wait_for_hanging_program()
 
-    def ends_when_told_again() -> bool:
+    def ends_at_the_second_signal() -> bool:
         process.terminate()
         time.sleep(0.2)  # a signal that comes while the one before waits to be heard is lost
         return process.poll() is not None
 
-    assert comes_true(ends_when_told_again)
+    assert comes_true(ends_at_the_second_signal)
     assert end_of(process).code == ExitCode.TERMINATED
     assert command.is_gone_soon()
 

@@ -70,7 +70,7 @@ class Limited:
 
 
 def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
-    """What it said in the end."""
+    """What it printed in the end."""
     try:
         output, errors = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -235,7 +235,7 @@ def test_more_than_any_host_has() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_ended_while_memory_is_filled(number: signal.Signals) -> None:
-    """Told to end while it stands still in the middle of its set-up: it takes no more."""
+    """Gets SIGTERM while it stands still in the middle of its set-up: it takes no more."""
     with limited(4096 * MIB) as roomy:
         size = 2048 * MIB
         process = roomy.start("triad", f"--size-bytes={size}", "--pages=4k", *MOMENT)

@@ -112,8 +112,8 @@ def test_a_peer_without_a_figure(tmp_path: Path, script: str, code: str, part: s
     assert trial["failure"]["code"] == code
     assert part in trial["failure"]["message"]
     assert nothing_left(command)
-    said = " ".join(ended.output.split())
-    assert "likwid-bench 9.9.9, no ratio: cpu.fma avx2 1 thread failed: " in said
+    text = " ".join(ended.output.split())
+    assert "likwid-bench 9.9.9, no ratio: cpu.fma avx2 1 thread failed: " in text
     assert "\x1b" not in ended.output
 
 
@@ -299,7 +299,7 @@ def _size(path: Path) -> int:
 
 
 def wait_for_peer(command: Command) -> None:
-    """Until the peer itself runs, not only what is asked about it, and has got where it hangs."""
+    """Until the peer itself runs, not only what checks it, and has got where it hangs."""
     hangs = command.environment["PEER"] != "sleeps"
 
     def there() -> bool:

@@ -101,7 +101,7 @@ def test_parent_killed() -> None:
 
 
 def running(pid: int) -> bool:
-    """Whether the process still runs; an orphan that nobody reaps yet has ended."""
+    """Whether the process still runs; an orphan that is not reaped yet has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:

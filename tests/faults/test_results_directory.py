@@ -1,5 +1,5 @@
-"""A results directory that cannot take a result is said before the first trial, or when it fills
-up; nothing half-written is left that looks final."""
+"""A results directory that cannot take a result is reported before the first trial, or when it
+fills up; nothing half-written is left that looks final."""
 
 import os
 import resource

@@ -72,7 +72,7 @@ def test_a_clock_that_is_set_fails_no_job(stack: SteppedStack, part: str) -> Non
         check_short_job(stack.orchestrator)
 
 
-def test_fences_of_a_clock_that_was_ahead_lock_nobody_out(stack: SteppedStack) -> None:
+def test_fences_of_a_clock_that_was_ahead_lock_no_job_out(stack: SteppedStack) -> None:
     """Also when Redis, which knew the last one, was wiped meanwhile."""
     stack.clocks["redis"].step(8 * HOURS_S)
     check_short_job(stack.orchestrator)

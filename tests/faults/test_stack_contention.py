@@ -134,7 +134,7 @@ class Chaos:
         self.influx.start()
 
     def submit(self) -> tuple[str, list[str]] | None:
-        """A job on one host or both; None: it was refused, or nobody was there."""
+        """A job on one host or both; None: it was refused, or no orchestrator was there."""
         hosts = sorted(self.chance.sample(HOSTS, self.chance.choice((1, 1, 1, 2))))
         with contextlib.suppress(httpx.HTTPError):
             answer = self.chance.choice(self.orchestrators).client.post(
@@ -155,9 +155,9 @@ def chaos(tmp_path: Path) -> Iterator[Chaos]:
 @pytest.mark.timeout(SECONDS + EVERY_ONE_S + 240)
 def test_random_faults(chaos: Chaos) -> None:
     jobs: dict[str, list[str]] = {}
-    met: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
     until = time.monotonic() + SECONDS
-    while time.monotonic() < until or len(met) < len(chaos.faults):
+    while time.monotonic() < until or len(seen) < len(chaos.faults):
         # Each once before one comes again.
         for fault in chaos.chance.sample(sorted(chaos.faults), len(chaos.faults)):
             # There is always something to do.
@@ -165,12 +165,12 @@ def test_random_faults(chaos: Chaos) -> None:
             for found in filter(None, (chaos.submit() for _ in range(missing))):
                 jobs[found[0]] = found[1]
             chaos.pause(1, 4)
-            met[fault] += 1
+            seen[fault] += 1
             chaos.faults[fault]()
-            if time.monotonic() > until and len(met) == len(chaos.faults):
+            if time.monotonic() > until and len(seen) == len(chaos.faults):
                 break
     ended = wait_for_all(chaos.orchestrators[0], list(jobs))
-    print(f"seed {SEED}, {len(jobs)} jobs: {dict(Counter(ended.values()))}, {dict(met)}")  # noqa: T201
+    print(f"seed {SEED}, {len(jobs)} jobs: {dict(Counter(ended.values()))}, {dict(seen)}")  # noqa: T201
     allowed = {"succeeded", "lost", FORGOTTEN} | ({"failed"} if chaos.volume else set())
     assert set(ended.values()) <= allowed, ended
     for job, state in ended.items():
@@ -206,11 +206,11 @@ def state_of(orchestrator: OrchestratorProcess, job: str) -> str:
 
 
 def check_starts(services: list[ServiceProcess], jobs: dict[str, list[str]]) -> None:
-    """By what the services were asked to run: each job once, under one fence, on its host."""
+    """By what the services had to run: each job once, under one fence, on its host."""
     begun = [
-        (said["trial"], said["fence"], service.host)
+        (event["trial"], event["fence"], service.host)
         for service in services
-        for said in trials_begun(service)
+        for event in trials_begun(service)
     ]
     assert len({fence for _, fence, _ in begun}) == len(begun), "a fence for each job"
     starts = Counter(job for job in jobs for trial, _, _ in begun if trial.startswith(f"{job}-"))

@@ -25,7 +25,7 @@ BY_HAND = (
 
 @pytest.fixture(scope="module")
 def other(stack: StackParts, orchestrator: OrchestratorProcess) -> ServiceProcess:
-    """A host that nobody holds."""
+    """A host that no run holds."""
     return stack.host(orchestrator, "bench-2")
 
 

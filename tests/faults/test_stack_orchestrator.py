@@ -1,4 +1,4 @@
-"""The orchestrator is killed, stopped and told to end in the middle of a trial."""
+"""The orchestrator is killed, stopped and terminated in the middle of a trial."""
 
 import contextlib
 import os
@@ -120,7 +120,7 @@ def stop_one_of_two(stack: StackParts) -> None:
 def test_stopped_for_a_moment(
     stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
 ) -> None:
-    """The service ends the trial that nobody renewed; the job says so."""
+    """The service ends the trial that was not renewed; the job says so."""
     job = in_mid_trial(orchestrator, service)
     wait_for_fresh_lease(stack, job)
     orchestrator.pause()
@@ -131,9 +131,7 @@ def test_stopped_for_a_moment(
     assert orchestrator.wait_for(orchestrator.submit(**SHORT))["state"] == "succeeded"
 
 
-def test_told_to_end_in_mid_trial(
-    orchestrator: OrchestratorProcess, service: ServiceProcess
-) -> None:
+def test_a_signal_in_mid_trial(orchestrator: OrchestratorProcess, service: ServiceProcess) -> None:
     job = in_mid_trial(orchestrator, service)
     waiting = orchestrator.submit(**SHORT)
     assert orchestrator.stop() == 0
@@ -154,8 +152,8 @@ class HalfAService:
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
     @contextlib.contextmanager
-    def asked_twice(self) -> Iterator[None]:
-        """Once it was, and for as long as nobody gets an answer to the second."""
+    def called_twice(self) -> Iterator[None]:
+        """Enter after the second call; it gets no answer while this lasts."""
         self._listening.settimeout(PATIENCE_S)
         with self._listening, self._listening.accept()[0] as connection:
             assert connection.recv(1 << 16).startswith(b"GET /workloads")
@@ -185,7 +183,7 @@ def page_that_waits(results: Path) -> Iterator[str]:
     yield directory.id
 
 
-def test_told_to_end_while_nobody_answers_or_reads(tmp_path: Path) -> None:
+def test_a_signal_while_no_end_answers_or_reads(tmp_path: Path) -> None:
     """In mid-trial at a service that is stopped, while another one registers, with readers who take
     nothing, a page that is being made, and an InfluxDB that does not answer."""
     compose = yaml.safe_load((CHECKOUT / "compose.yaml").read_text())
@@ -222,7 +220,7 @@ def test_told_to_end_while_nobody_answers_or_reads(tmp_path: Path) -> None:
             headers={"Authorization": f"Bearer {SERVICE_KEY}"},
             timeout=120,
         )
-        opened.enter_context(half.asked_twice())
+        opened.enter_context(half.called_twice())
         pause(service)
         began_s = time.monotonic()
         assert orchestrator.stop() == 0
@@ -240,7 +238,7 @@ def opened_for_writing(pipe: Path) -> int | None:
 
 
 @pytest.mark.exhaustive
-def test_told_to_end_between_taking_a_job_and_beginning_it(
+def test_a_signal_between_taking_a_job_and_beginning_it(
     stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
 ) -> None:
     pause(service)
@@ -271,7 +269,7 @@ def test_killed_between_taking_a_job_and_beginning_it(
 
 
 @pytest.mark.exhaustive
-def test_told_to_end_before_a_job_has_begun(
+def test_a_signal_before_a_job_has_begun(
     stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
 ) -> None:
     pause(service)

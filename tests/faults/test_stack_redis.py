@@ -75,7 +75,7 @@ def test_wiped(
     stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
 ) -> None:
     job = long_job(orchestrator, service)
-    first = max(said["fence"] for said in trials_begun(service))
+    first = max(event["fence"] for event in trials_begun(service))
     stack.redis.wipe()
     assert service.programs_gone_within()
     view = orchestrator.wait_for(job)
@@ -85,7 +85,7 @@ def test_wiped(
     orchestrator.wait_for_host("bench-1")
     after = orchestrator.submit(**SHORT)
     assert orchestrator.wait_for(after)["state"] == "succeeded"
-    assert max(said["fence"] for said in trials_begun(service)) > first
+    assert max(event["fence"] for event in trials_begun(service)) > first
     answer = orchestrator.client.post(f"/jobs/{job}/resume")
     assert answer.status_code == 202
     orchestrator.wait_for(job, StackState.RUNNING)

@@ -81,7 +81,7 @@ def ended(strangers: Sequence[socket.socket]) -> int:
 
 
 def connected(url: str) -> socket.socket:
-    """A connection to a server, at which nothing is said."""
+    """A connection to a server, on which nothing is sent."""
     if url.startswith("unix:"):
         stranger = socket.socket(socket.AF_UNIX)
         stranger.settimeout(PATIENCE_S)

@@ -40,7 +40,7 @@ PLACE = re.compile(r"lane (\d+) of accumulator (\d+)")
 
 @pytest.fixture(scope="module")
 def flips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Programs of which cpu-bench computes wrong where the environment says."""
+    """Programs, among them a cpu-bench that computes wrong where the environment says."""
     folder = tmp_path_factory.mktemp("flips")
     made = subprocess.run(
         ["make", "-s", "build/flips/cpu-bench"], cwd=CHECKOUT, capture_output=True, text=True

@@ -123,7 +123,7 @@ class Cluster:
         self._stack.__exit__(*exception)
 
     def _end_all(self) -> None:
-        # The last one first: what is asked ends after those who ask. Nothing is to be kept.
+        # The last one first: a server ends after its clients. Nothing is to be kept.
         for name in reversed(self._processes):
             self.stop(name, signal.SIGKILL)
 
@@ -199,7 +199,7 @@ class Cluster:
             f"--service-account-signing-key-file={keys}/accounts.key",
             f"--service-cluster-ip-range={self.address('0/28')}", "--endpoint-reconciler-type=none",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
-            # kwok's watches ask for it and fail with this etcd, whatever its client is told: it
+            # kwok's watches ask for it and fail with this etcd, whatever its client requests: it
             # would see pods and nodes only when it lists them again, each time later.
             "--feature-gates=WatchList=false",
         )  # fmt: skip

@@ -69,7 +69,7 @@ def missing() -> str | None:
 
 
 class RealNode:
-    """One whose pods have all CPUs but `reserved_cpus`; `number`, from 0 on, is told apart from
+    """One whose pods have all CPUs but `reserved_cpus`; `number`, from 0 on, distinguishes it from
     those of the cluster's other nodes."""
 
     def __init__(self, cluster: Cluster, name: str, number: int, reserved_cpus: str) -> None:
@@ -257,7 +257,7 @@ def two_nodes(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 def lock_directory(cluster: Cluster) -> Path:
     """Where all nodes of a cluster have the host's lock: they are one host, but what they measure
-    keeps nobody off this machine, nor is it kept off."""
+    keeps no run off this machine, nor is it kept off."""
     return cluster.root / "lock"
 
 

@@ -220,7 +220,7 @@ PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
                 daemon.wait()
         for log in self._logs:
             log.close()
-        # A step's slurmstepd and the programs below it are nobody's children.
+        # A step's slurmstepd and the programs below it are children of no process here.
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -93,8 +93,8 @@ def schemas(helm: Helm, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_lint_finds_nothing(helm: Helm, choice: str) -> None:
-    said = helm("lint", "--strict", CHART, *helm.options(*CHOICES[choice]))
-    assert "1 chart(s) linted, 0 chart(s) failed" in said and "[WARNING]" not in said
+    message = helm("lint", "--strict", CHART, *helm.options(*CHOICES[choice]))
+    assert "1 chart(s) linted, 0 chart(s) failed" in message and "[WARNING]" not in message
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -106,9 +106,9 @@ def test_kubeconform_would_say_what_is_wrong(helm: Helm, schemas: Path) -> None:
     objects = helm.rendered()
     find(objects, "Service", "hostbench")["spec"]["port"] = 8000
     find(objects, "StatefulSet", "hostbench")["spec"]["replicas"] = "one"
-    said = kubeconform(objects, schemas)
-    assert "additional properties 'port' not allowed" in said
-    assert re.search(r"/spec/replicas.*want .*integer", said)
+    message = kubeconform(objects, schemas)
+    assert "additional properties 'port' not allowed" in message
+    assert re.search(r"/spec/replicas.*want .*integer", message)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -356,7 +356,7 @@ def test_kustomize_has_what_the_chart_makes(helm: Helm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("image.registry=", "image.registry is missing: say where you pushed"),
         ("image.registry=https://registry.example", "image.registry is https://.* give a host and"),
@@ -391,13 +391,13 @@ def test_kustomize_has_what_the_chart_makes(helm: Helm) -> None:
         ),
     ],
 )
-def test_bad_values_are_refused_by_name(helm: Helm, setting: str, said: str) -> None:
-    assert re.search(said, helm.refusal(setting)), helm.refusal(setting)
+def test_bad_values_are_refused_by_name(helm: Helm, setting: str, message: str) -> None:
+    assert re.search(message, helm.refusal(setting)), helm.refusal(setting)
 
 
 def test_an_external_influxdb_needs_its_password(helm: Helm) -> None:
-    said = helm.refusal("influxdb.enabled=false", "influxdb.external.url=http://influxdb:8086")
-    assert "influxdb.external.url needs keys.existingSecret" in said
+    message = helm.refusal("influxdb.enabled=false", "influxdb.external.url=http://influxdb:8086")
+    assert "influxdb.external.url needs keys.existingSecret" in message
 
 
 # ---- a node qualifies ----

@@ -83,8 +83,8 @@ def free_volumes(cluster: Cluster) -> None:
 
 def secrets(cluster: Cluster) -> dict[str, Any]:
     """The data of each Secret of the stack, by name."""
-    said = cluster.kubectl("get", "secret", "-n", NAMESPACE, "-o", "json")
-    items = json.loads(said)["items"]
+    printed = cluster.kubectl("get", "secret", "-n", NAMESPACE, "-o", "json")
+    items = json.loads(printed)["items"]
     return {
         one["metadata"]["name"]: one["data"]
         for one in items
@@ -97,8 +97,8 @@ def wait_until_left(cluster: Cluster, *wanted: str) -> None:
     Pods end after what made them."""
 
     def left() -> set[str]:
-        said = cluster.kubectl("get", KINDS, "-n", NAMESPACE, "-o", "name").split()
-        return set(said) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+        names = cluster.kubectl("get", KINDS, "-n", NAMESPACE, "-o", "name").split()
+        return set(names) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
     wait_until(lambda: left() == set(wanted), left)
 
@@ -118,13 +118,13 @@ def test_a_release_from_its_installation_to_its_end(
     cluster: Cluster, helm: Helm, namespace: str
 ) -> None:
     def of_orchestrator() -> dict[str, str]:
-        said = cluster.kubectl("get", "pod", "-n", namespace, "hostbench-0", "-o", "json")
-        environment = json.loads(said)["spec"]["containers"][0]["env"]
+        printed = cluster.kubectl("get", "pod", "-n", namespace, "hostbench-0", "-o", "json")
+        environment = json.loads(printed)["spec"]["containers"][0]["env"]
         return {one["name"]: one["value"] for one in environment}
 
     # The stack runs in a namespace that admits only what has no rights.
-    said = helm("install", "hostbench", CHART, *WAIT, *helm.options())
-    assert f"https://hostbench.{namespace}:8000" in said
+    printed = helm("install", "hostbench", CHART, *WAIT, *helm.options())
+    assert f"https://hostbench.{namespace}:8000" in printed
     made = secrets(cluster)
     assert set(made) == {"hostbench-keys", "hostbench-tls", "hostbench-datasource"}
 
@@ -134,8 +134,8 @@ def test_a_release_from_its_installation_to_its_end(
         assert content == (exit_code == 0), words
 
     # An upgrade keeps every key and the certificate, and restarts the pod only where it must.
-    said = helm("upgrade", "hostbench", CHART, *WAIT, *helm.options("results.keepDays=30"))
-    assert "has been upgraded" in said and secrets(cluster) == made
+    printed = helm("upgrade", "hostbench", CHART, *WAIT, *helm.options("results.keepDays=30"))
+    assert "has been upgraded" in printed and secrets(cluster) == made
     assert of_orchestrator()["HOSTBENCH_KEEP_RESULTS_DAYS"] == "30"
     # Another name in the certificate makes another one, and the pods start anew. Values that were
     # set before stay set.
@@ -219,8 +219,8 @@ def may(cluster: Cluster, who: str, verb: str, resource: str, namespace: str = "
         "kind": "SubjectAccessReview",
         "spec": {"user": who, "resourceAttributes": attributes},
     }
-    said = cluster.kubectl("create", "-f", "-", "-o", "json", given=json.dumps(review))
-    allowed: bool = json.loads(said)["status"]["allowed"]
+    printed = cluster.kubectl("create", "-f", "-", "-o", "json", given=json.dumps(review))
+    allowed: bool = json.loads(printed)["status"]["allowed"]
     return allowed
 
 
@@ -274,11 +274,11 @@ def test_the_namespace_admits_the_pods_of_its_lock(cluster: Cluster, campaigns: 
 
     assert admitted(spec)[0] == 0
     volume = {"name": "lock", "hostPath": {"path": "/run/lock"}}
-    code, said = admitted({**spec, "volumes": [volume]})
+    code, message = admitted({**spec, "volumes": [volume]})
     if campaigns == "host":
-        assert code == 0, said
+        assert code == 0, message
     else:
-        assert code == 1 and "violates PodSecurity" in said and "hostPath" in said
+        assert code == 1 and "violates PodSecurity" in message and "hostPath" in message
 
 
 # ---- a node qualifies ----

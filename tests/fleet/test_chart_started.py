@@ -101,10 +101,10 @@ def test_the_pod_of_helm_test_finds_it_well(
         process.start(wait=False)
         probe["HOSTBENCH_LISTEN"] = f"127.0.0.1:{process.port}"
 
-        def said() -> str:
+        def printed() -> str:
             return subprocess.run(command, env=probe, capture_output=True, text=True).stdout
 
-        wait_until(lambda: said() == "HTTP/1.1 200 OK\n", lambda: said() + process.log)
+        wait_until(lambda: printed() == "HTTP/1.1 200 OK\n", lambda: printed() + process.log)
         # As NOTES.txt says: through a port of this machine, with the authority and the key.
         key = base64.b64decode(find(objects, "Secret", "hostbench-keys")["data"]["api_key"])
         with httpx.Client(

@@ -142,7 +142,7 @@ def test_bad_options_are_refused(simulated: Cluster, tmp_path: Path) -> None:
     add_namespace(simulated, "gate")
     other = tmp_path / "other.json"
     other.write_text("{}")
-    for options, said in (
+    for options, message in (
         (["--report=x"], "give its NAME"),
         (["october", "--max-age=3"], "leave out NAME"),
         (["october", "--reboots"], "leave out NAME"),
@@ -150,5 +150,5 @@ def test_bad_options_are_refused(simulated: Cluster, tmp_path: Path) -> None:
         (["none"], "there is no campaign 'none'"),
         (["none", f"--report={other}"], "is not a report of this hostbench version"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             invoke(["fleet", "qualify", "--namespace=gate", *options])

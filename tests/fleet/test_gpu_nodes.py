@@ -35,14 +35,14 @@ def test_pods_ask_for_all_gpus_of_their_node_where_the_suite_measures_them(
         engine.start(made)
         ends = {status.node: status.state for status in engine.watch(name)}
         assert set(ends.values()) == {NodeState.MEASURED}, ends
-        asked = {}
+        requested = {}
         for pod in simulated.client.list(Pod, namespace=namespace, labels={CAMPAIGN_LABEL: name}):
             assert pod.spec is not None and pod.spec.nodeName is not None
             resources = pod.spec.containers[0].resources
             assert resources is not None and resources.requests == resources.limits
             wanted = {key: size for key, size in (resources.limits or {}).items() if "/" in key}
-            asked[pod.spec.nodeName] = wanted
-        assert asked == (DEVICES if name == "gpus" else {node: {} for node in DEVICES})
+            requested[pod.spec.nodeName] = wanted
+        assert requested == (DEVICES if name == "gpus" else {node: {} for node in DEVICES})
         engine.clean(name)
 
     # Somebody else has one of the cards.

@@ -143,7 +143,7 @@ def test_campaigns_measure_one_node_after_another_and_as_well_as_runs_by_hand(
     # Beside other work, one of memory has no figure at all; one of the CPU has a delivered one.
     assert mem_word in NOT_WORSE or mem_word == "not comparable"
 
-    # What is measured stays so, whoever goes on with it, and its document can be had again.
+    # What is measured stays so, whichever client goes on with it; its document can be had again.
     path = fleet.path(CAMPAIGNS[0], fleet.nodes[0])
     content = path.read_bytes()
     path.unlink()
@@ -226,8 +226,8 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease_and_one_posts(
     listed = orchestrator.client.get("/jobs").json()["jobs"]
     assert sorted(job["hosts"] for job in listed) == [[node] for node in fleet.nodes]
     # What a kubelet says of its kernel, machine and boot is what the documents have.
-    said = fleet.client("qualify", names[0])
-    assert said.count(": True: Measured: ") == len(fleet.nodes), said
+    printed = fleet.client("qualify", names[0])
+    assert printed.count(": True: Measured: ") == len(fleet.nodes), printed
     assert "Rebooted" not in fleet.client("qualify", "--reboots")
     assert list(fleet.cluster.client.list(Lease, namespace=NAMESPACE)) == []
     for name in names:

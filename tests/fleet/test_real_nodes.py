@@ -23,7 +23,7 @@ ECHO = (
     + """
 with socket.create_server(("", 7000)) as server:
     connection, (peer, _) = server.accept()
-    tell(peer=peer, said=connection.recv(100).decode())
+    tell(peer=peer, received=connection.recv(100).decode())
 """
 )
 SAY = (
@@ -79,7 +79,7 @@ def test_a_pod_of_one_node_reaches_a_pod_of_the_other(
     real_cluster.client.create(python_on(nodes[1], "say", SAY.format(address=status.podIP)))
     wait_for_jobs(real_cluster, ["echo", "say"])
     echo, say = message_of(real_cluster, "echo"), message_of(real_cluster, "say")
-    assert echo == {"peer": say["own"], "said": "hello"}
+    assert echo == {"peer": say["own"], "received": "hello"}
 
 
 def test_a_pod_reaches_the_api_server_and_its_words_can_be_read(

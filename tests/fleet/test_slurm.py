@@ -418,7 +418,7 @@ def test_a_node_that_fails_is_retried_and_counts_once(stubs: Stubs) -> None:
     fails.unlink()
     assert engine.retry(name) == ("node1", "node3")
     assert {one.state for one in ended(engine, name).values()} == {NodeState.MEASURED}
-    # Whoever hands the node out once more: its document counts once.
+    # The node is handed out once more: its document counts once.
     again = campaign(**vars(stubs.campaign))
     engine.start(again)
     assert {one.state for one in engine.status(name)} == {NodeState.MEASURED}

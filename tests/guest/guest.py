@@ -89,7 +89,7 @@ class Guest:
             text=True,
             errors="replace",
         )
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def __enter__(self) -> "Guest":
         return self
@@ -106,7 +106,7 @@ class Guest:
         """What the program says, until the guest ends."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.said.append(line)
+            self.lines.append(line)
             if found := re.search(r"\{.*\}", line):
                 yield EVENT.validate_json(found[0])
 

@@ -45,7 +45,7 @@ MEMORY_CASES = [
         "grid": {"intensity": [0, 1]},
     },
     {"workload": "mem.random_access", "params": {**SHORT, "block_bytes": 8, "operation": "update"}},
-    # Nobody reserves such pages for tests.
+    # No test host reserves such pages.
     {"workload": "mem.write", "params": {**SHORT, "pages": "hugetlb"}},
 ]
 SHORT_CPU = {"duration_s": 0.1, "warmup_s": 0.02}

@@ -157,16 +157,16 @@ def test_network_cases_with_a_rate_are_distinguished(rate: float | None, paced: 
 
 def test_two_cards_of_one_name_and_two_ways_to_copy_are_distinguished() -> None:
     tags = [
-        _of_a_card(asked, {"device": index, "path": path})
-        for asked, index, path in (("auto", "0", "kernel"), ("1", "1", "driver"))
+        _of_a_card(requested, {"device": index, "path": path})
+        for requested, index, path in (("auto", "0", "kernel"), ("1", "1", "driver"))
     ]
     assert [one["device"] for one in tags] == ["0: NVIDIA L4", "1: NVIDIA L4"]
     assert [one["path"] for one in tags] == ["kernel", "driver"]
 
 
-def _of_a_card(asked: str, resolved: dict[str, Any]) -> Mapping[str, str]:
-    """The tags of a case that asked for a device, as the program understood it."""
-    case = planned(workload="gpu.copy", params={**resolved, "device": asked})
+def _of_a_card(requested: str, resolved: dict[str, Any]) -> Mapping[str, str]:
+    """The tags of a case that requested a device, as the program understood it."""
+    case = planned(workload="gpu.copy", params={**resolved, "device": requested})
     metrics = {case.workload: session().workloads["cpu.fma"]}
     began = start(workload="copy", params=resolved, facts={"device_name": "NVIDIA L4"})
     progress = Progress(session((case,), workloads=metrics), 1.8e9)

@@ -162,7 +162,7 @@ def test_points_that_are_refused_are_shown(
 
 
 @pytest.mark.parametrize(
-    ("environment", "code", "said"),
+    ("environment", "code", "message"),
     [
         ({}, 2, "the address of InfluxDB is missing; give it"),
         ({"HOSTBENCH_INFLUXDB_URL": "localhost:8086"}, 2, "write it like http://name:port"),
@@ -178,11 +178,11 @@ def test_points_that_are_refused_are_shown(
     ],
 )
 def test_what_is_wrong_is_reported_in_one_line(
-    tmp_path: Path, environment: dict[str, str], code: int, said: str
+    tmp_path: Path, environment: dict[str, str], code: int, message: str
 ) -> None:
     ended = command(results=tmp_path, **environment)
     assert (ended.returncode, ended.stdout) == (code, "")
-    assert said in ended.stderr
+    assert message in ended.stderr
     assert ended.stderr.count("\n") == 1
 
 

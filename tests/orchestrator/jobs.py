@@ -59,6 +59,6 @@ def registration(host: str, instance: str = "0123456789abcdef") -> Registration:
 
 
 def register(hosts: HostStore, *names: str) -> None:
-    """Hosts with a cpu service that nobody ever calls."""
+    """Hosts with a cpu service that gets no calls."""
     for name in names:
         hosts.register(registration(name), this_host(), table())

@@ -48,8 +48,8 @@ def health(orchestrator: OrchestratorProcess) -> tuple[int, str, str]:
     for _ in range(TRIES):
         answer = orchestrator.client.get("/healthz")
         if answer.elapsed.total_seconds() < ANSWER_S_MOST:
-            said = answer.json()
-            return answer.status_code, said["status"], said["parts"]["redis"]["status"]
+            body = answer.json()
+            return answer.status_code, body["status"], body["parts"]["redis"]["status"]
     raise AssertionError(f"no answer within {ANSWER_S_MOST:g} s")
 
 
@@ -83,7 +83,7 @@ def test_it_starts_without_redis_and_recovers_by_itself(
         assert orchestrator.job(job)["state"] == "succeeded"
         assert orchestrator.wait_for(orchestrator.submit(**QUICK))["state"] == "succeeded"
     away = [line for line in orchestrator.log.splitlines() if "redis_is_away" in line]
-    assert 1 <= len(away) <= 4, "said once for each time, if it was noticed"
+    assert 1 <= len(away) <= 4, "logged once for each time, if it was noticed"
     assert "Traceback" not in orchestrator.log
 
 

@@ -129,7 +129,7 @@ def test_the_report_is_one_page_that_may_load_nothing(stack: Stack, finished: st
     assert stack.client.get(f"/jobs/{finished}/report").text == answer.text, "it is kept"
 
 
-def test_a_suite_by_name_is_changed_as_asked(stack: Stack) -> None:
+def test_a_suite_by_name_is_changed_as_requested(stack: Stack) -> None:
     spec = {"suite": "cpu-600-samples", "trials": 2, "peers": "none"}
     answer = stack.client.post("/jobs", json=spec)
     job = answer.json()["id"]
@@ -154,8 +154,8 @@ def test_a_suite_in_full_is_measured_like_one_of_a_file(stack: Stack) -> None:
 
 def test_every_choice_can_be_requested_in_a_workload(stack: Stack) -> None:
     params = {"dtype": "all", "isa": "scalar", "threads": "1", "duration_s": "0.05"}
-    asked = {**QUICK, "workload": "cpu.fma", "params": params, "trials": 1}
-    job = stack.orchestrator.submit(**asked)
+    request = {**QUICK, "workload": "cpu.fma", "params": params, "trials": 1}
+    job = stack.orchestrator.submit(**request)
     assert stack.orchestrator.wait_for(job)["progress"]["cases"] > 1
 
 
@@ -180,7 +180,7 @@ def test_the_same_key_and_body_is_the_same_job(stack: Stack) -> None:
     assert again.headers["location"] == first.headers["location"]
     reordered = json.dumps(dict(reversed(QUICK.items())), indent=4).encode()
     same = stack.client.post("/jobs", content=reordered, headers=headers)
-    assert same.json()["id"] == first.json()["id"], "the same things are asked for"
+    assert same.json()["id"] == first.json()["id"], "the same things are requested"
     other = stack.client.post("/jobs", json={**QUICK, "trials": 3}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
     assert first.json()["id"] in other.json()["detail"]
@@ -519,7 +519,7 @@ def status_of_watching(stack: Stack, job: str) -> int:
         return answer.status_code
 
 
-def test_a_job_that_cannot_be_read_fails_and_holds_up_nobody(stack: Stack) -> None:
+def test_a_job_that_cannot_be_read_fails_and_holds_up_no_other(stack: Stack) -> None:
     """As another version of hostbench may have left it in the queue."""
     holder = stack.orchestrator.submit(**LONG)
     stack.service.wait_for_program()

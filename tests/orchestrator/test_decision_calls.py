@@ -34,17 +34,17 @@ def orchestrator(
 
 
 def test_a_comparison_is_that_of_the_command(orchestrator: OrchestratorProcess) -> None:
-    asked = {"a": BEFORE, "b": AFTER}
-    answer = orchestrator.client.get("/compare", params=asked)
+    query = {"a": BEFORE, "b": AFTER}
+    answer = orchestrator.client.get("/compare", params=query)
     assert answer.headers["content-type"] == "application/json"
     found = Comparison.model_validate_json(answer.content)
     assert found.word is Word.WORSE and len(found.a.jobs) == len(found.b.jobs) == 4
-    margin = {**asked, "margin": "0.1"}
+    margin = {**query, "margin": "0.1"}
     assert orchestrator.client.get("/compare", params=margin).json()["word"] == "same"
 
 
 @each(
-    ("asked", "why"),
+    ("query", "why"),
     [
         ({"a": "latest"}, "b"),
         ({"a": "latest", "b": "nothing"}, "there is no job 'nothing'"),
@@ -57,10 +57,10 @@ def test_a_comparison_is_that_of_the_command(orchestrator: OrchestratorProcess) 
     ],
 )
 def test_what_is_no_question_is_refused(
-    orchestrator: OrchestratorProcess, asked: dict[str, str], why: str
+    orchestrator: OrchestratorProcess, query: dict[str, str], why: str
 ) -> None:
     """With the reason; and no path leads out of the results."""
-    answer = orchestrator.client.get("/compare", params=asked)
+    answer = orchestrator.client.get("/compare", params=query)
     assert answer.status_code == 422
     assert why in answer.text
 
@@ -133,9 +133,9 @@ def test_without_a_case_all_headline_cases_share_the_error_rate(fleet: Orchestra
 
 
 @each(
-    ("host", "asked", "status", "why"),
+    ("host", "query", "status", "why"),
     [
-        ("nobody", {}, 404, "no stored job is of a host 'nobody'"),
+        ("absent", {}, 404, "no stored job is of a host 'absent'"),
         ("../results", {}, 404, ""),
         ("old", {"case": "cpu.fma"}, 422, "may be any of 17 cases"),
         ("old", {"case": "cpu.fam"}, 422, "did you mean 'cpu.fma'?"),
@@ -148,9 +148,9 @@ def test_without_a_case_all_headline_cases_share_the_error_rate(fleet: Orchestra
     ],
 )
 def test_what_is_no_history_is_refused(
-    fleet: OrchestratorProcess, host: str, asked: dict[str, str], status: int, why: str
+    fleet: OrchestratorProcess, host: str, query: dict[str, str], status: int, why: str
 ) -> None:
-    answer = fleet.client.get(f"/hosts/{host}/history", params=asked)
+    answer = fleet.client.get(f"/hosts/{host}/history", params=query)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert why in answer.json()["detail"]

@@ -42,7 +42,7 @@ def orchestrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orchestra
         ("rand_read", {"cache_mode": "directs"}, "body.params.cache_mode", "'direct'"),
         ("rand_rw", {"read_share": 1.5}, "body.params.read_share", "1"),
         ("rand_read", {"rate": 0}, "body.params.rate", "give"),
-        # Nobody chooses where the file lies, or hands one over.
+        # No caller chooses where the file lies, or hands one over.
         ("rand_write", {"scratch_fd": 3}, "body.params.scratch_fd", "operator"),
         ("rand_write", {"file": "/etc/passwd"}, "body.params.file", "no parameter"),
         ("rand_write", {"device": "/dev/sda"}, "body.params.device", "no parameter"),

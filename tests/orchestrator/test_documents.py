@@ -217,7 +217,7 @@ def test_a_thousand_nodes_at_once_wait_their_turn(
 
 
 def measured(tmp_path: Path, node: str, *more: str) -> tuple[Digest, str]:
-    """Run `fleet measure`; the digest in its message, and what it said."""
+    """Run `fleet measure`; the digest in its message, and what it printed."""
     message = tmp_path / f"message-{node}"
     ended = Command(tmp_path).run(
         "fleet", "measure", f"--campaign-file={campaign_file(tmp_path, campaign())}",
@@ -236,7 +236,7 @@ def test_a_node_posts_its_document(
     keys = tmp_path / "keys"
     keys.mkdir()
     to = (f"--post={orchestrator.url}", f"--post-keys={keys}")
-    # Without the key it is measured all the same, and says why nobody has the document there.
+    # Without the key it is measured all the same, and says why the orchestrator lacks the document.
     digest, errors = measured(tmp_path, "node1", *to)
     assert digest.unposted is not None and f"{keys}/api_key" in digest.unposted
     assert f"the document is not posted: {digest.unposted}" in errors

@@ -36,8 +36,8 @@ BACK = HOSTS[::-1]
 def job(duration_s: float = 0.2, **more: Any) -> dict[str, Any]:
     """One trial between two hosts, as short as that."""
     params = {"streams": 1, "duration_s": duration_s, "warmup_s": 0, **more.pop("params", {})}
-    asked: dict[str, Any] = {"workload": "net.tcp_stream", "params": params, "hosts": HOSTS}
-    return {**asked, "trials": 1, "idle_policy": "force", **more}
+    request: dict[str, Any] = {"workload": "net.tcp_stream", "params": params, "hosts": HOSTS}
+    return {**request, "trials": 1, "idle_policy": "force", **more}
 
 
 class TwoHosts:
@@ -163,8 +163,8 @@ def test_a_job_between_two_hosts(scripted: TwoHosts) -> None:
         document = scripted.orchestrator.result(job_id)
         # Other work on this host may have disturbed the trial.
         usable = [{**case, "verdict": "noisy"} for case in document["cases"]]
-        said = json.dumps({**document, "cases": usable})
-        documents.append(ResultDocument.model_validate_json(said))
+        text = json.dumps({**document, "cases": usable})
+        documents.append(ResultDocument.model_validate_json(text))
         assert document["host"]["hostname"] == hosts[0]
         addresses = dict(zip(HOSTS, (scripted.near.address, scripted.far.address), strict=True))
         far = document["far_host"]
@@ -226,8 +226,8 @@ def test_a_far_host_without_a_net_service(scripted: TwoHosts, tmp_path: Path) ->
 
 
 def test_a_far_end_on_a_second_host_that_is_not_named(scripted: TwoHosts) -> None:
-    asked = job(hosts=["node-a"], params={"target": "far_host"})
-    answer = scripted.orchestrator.client.post("/jobs", json=asked)
+    request = job(hosts=["node-a"], params={"target": "far_host"})
+    answer = scripted.orchestrator.client.post("/jobs", json=request)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "body.hosts"
     assert "give hosts two names: node-a, which measures" in answer.json()["detail"]
@@ -266,7 +266,7 @@ def test_cancelled_in_mid_trial(scripted: TwoHosts, which: str) -> None:
 
 @pytest.mark.exhaustive
 def test_a_far_host_that_is_unplugged_in_mid_trial(scripted: TwoHosts) -> None:
-    """Nobody says goodbye: both ends notice by silence, and the hosts are free again."""
+    """No end says goodbye: both ends notice by silence, and the hosts are free again."""
     job_id = scripted.begun(**job(duration_s=600))
     scripted.far.unplug()
     unplugged_s = time.monotonic()
@@ -334,7 +334,7 @@ def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None
 @pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
 @pytest.mark.sampled(5)
 def test_the_real_ends_are_parted(real: TwoHosts, workload: str) -> None:
-    """In mid-trial, and nobody says goodbye: each end gives up by itself."""
+    """In mid-trial, and no end says goodbye: each end gives up by itself."""
     real.orchestrator.wait_for_host("node-b", subsystem="net")
     job_id = real.orchestrator.submit(**job(duration_s=600) | {"workload": f"net.{workload}"})
     real.orchestrator.wait_for(job_id, StackState.RUNNING)
@@ -391,8 +391,8 @@ def test_a_peer_between_two_hosts(real: TwoHosts, workload: str, tool: str) -> N
     """Its server is a session too, and nothing of one is in the way of the next."""
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
-    asked = job(duration_s=1, trials=2, peers=[tool]) | {"workload": f"net.{workload}"}
-    job_id = real.orchestrator.submit(**asked)
+    request = job(duration_s=1, trials=2, peers=[tool]) | {"workload": f"net.{workload}"}
+    job_id = real.orchestrator.submit(**request)
     view = real.orchestrator.wait_for(job_id)
     (case,) = real.orchestrator.result(job_id)["cases"]
     assert view["state"] == "succeeded", (view, case)

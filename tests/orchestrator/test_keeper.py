@@ -156,7 +156,7 @@ def test_a_job_that_slept_through_its_lease_notices_by_itself(quick: None) -> No
 
 
 def test_a_job_that_slept_with_all_others_goes_on(keep: Keep) -> None:
-    """Redis decides: nobody else has its lease."""
+    """Redis decides: no other keeper has its lease."""
     for answer, lost in (("held", False), ("gone", True)):
         held = HeldJob(JOB, now_s() - HELD_S - 60)
         renew = dict.fromkeys([held.job], cast(Lease, answer)).__getitem__
@@ -194,13 +194,13 @@ def test_a_job_that_ends_while_its_lease_is_renewed_costs_the_others_nothing(kee
     assert len(others) >= 4 and keeper.alive
 
 
-def test_an_error_that_nobody_foresaw_does_not_end_the_keeper(keep: Keep) -> None:
+def test_an_unforeseen_error_does_not_end_the_keeper(keep: Keep) -> None:
     calls: list[float] = []
 
     def renew(job: StartedJob) -> Lease:
         calls.append(time.monotonic())
         if len(calls) == 1:
-            raise RuntimeError("nobody foresaw this")
+            raise RuntimeError("unforeseen")
         return "held"
 
     held = HeldJob(JOB, now_s())

@@ -21,7 +21,7 @@ SOME_SECONDS = {**SHORT, "params": {"threads": 1, "duration_s": 8, "warmup_s": 0
 @pytest.fixture
 def orchestrator(tmp_path: Path) -> Iterator[OrchestratorProcess]:
     (tmp_path / "secrets").mkdir()
-    (tmp_path / "secrets/keys").write_text("# nobody yet\n")
+    (tmp_path / "secrets/keys").write_text("# no key yet\n")
     (tmp_path / "secrets/host_keys").write_text("# none yet\n")
     (tmp_path / ".env").write_text("HOSTBENCH_HOST=bench-1\n")
     with StackParts(tmp_path) as stack:
@@ -70,10 +70,10 @@ def test_keys_with_names_and_roles(tmp_path: Path, orchestrator: OrchestratorPro
     assert call(bob, "GET", "/jobs").status_code == 401
     assert call(another, "GET", "/jobs").status_code == 200
     # Who did what, and nothing that is secret.
-    said = [
+    events = [
         (one["key"], one["call"], one.get("status"), one.get("made")) for one in audit(orchestrator)
     ]
-    assert said == [
+    assert events == [
         ("services", "register", None, "bench-1 cpu"),
         ("ann", "POST /jobs", 403, None),
         ("bob", "POST /jobs", 202, f"/jobs/{job}"),
@@ -94,7 +94,7 @@ def test_a_file_of_keys_that_is_wrong(tmp_path: Path, orchestrator: Orchestrator
     assert httpx.get(f"{orchestrator.url}/jobs", headers=headers).status_code == 200
     assert '"event": "keys_line_ignored"' in orchestrator.log and '"line": 1' in orchestrator.log
     assert "my-own-secret-word" not in orchestrator.log
-    # Without it nobody but who has the key of make env.
+    # Without it only the key of make env is accepted.
     keys.unlink()
     assert httpx.get(f"{orchestrator.url}/jobs", headers=headers).status_code == 401
     orchestrator.client.get("/jobs").raise_for_status()
@@ -108,7 +108,7 @@ def test_the_key_of_make_env_is_changed_without_a_restart(tmp_path: Path) -> Non
     secrets = tmp_path / "secrets"
     secrets.mkdir()
     for name, text in (
-        ("keys", "# nobody yet"),
+        ("keys", "# no key yet"),
         ("host_keys", "# none yet"),
         ("api_key", API_KEY),
         ("authorization", f"Authorization: Bearer {API_KEY}"),
@@ -129,10 +129,10 @@ def test_the_key_of_make_env_is_changed_without_a_restart(tmp_path: Path) -> Non
         stack.service("bench-1").wait_for_program()
 
         # Changed in mid-job: the key before is refused at once, and the job goes on.
-        said = make_key(tmp_path, "api_key", "operator")
+        printed = make_key(tmp_path, "api_key", "operator")
         after = (secrets / "authorization").read_text()
         key = (secrets / "api_key").read_text().strip()
-        assert after == f"Authorization: Bearer {key}\n" and key not in said and after != before
+        assert after == f"Authorization: Bearer {key}\n" and key not in printed and after != before
         assert (status(before), status(after)) == (401, 200)
         orchestrator.client.headers["Authorization"] = f"Bearer {key}"
         assert orchestrator.job(job)["state"] in ("waiting", "running")
@@ -170,7 +170,7 @@ def test_a_host_has_a_key_of_its_own(tmp_path: Path) -> None:
             headers = {"Authorization": f"Bearer {key}"}
             return httpx.post(f"{orchestrator.url}/hosts", headers=headers, json=body)
 
-        # The key of a host registers no other, and the orchestrator calls nobody for it.
+        # The key of a host registers no other, and the orchestrator calls no host for it.
         refused = register(second, "bench-1")
         assert (refused.status_code, refused.json()["code"]) == (403, "other_host")
         assert "HOSTBENCH_HOST=bench-2" in refused.json()["detail"]

@@ -42,7 +42,7 @@ def test_a_long_queue(
             assert store.finish(job, StackState.SUCCEEDED, None, {})
     # What the length of the queue costs, every one pays; what other work on the host costs, some.
     assert min(seconds) < DISPATCH_S_MOST, seconds
-    # Nobody answers on these hosts: they are gone as soon as the orchestrator finds out.
+    # No service answers on these hosts: they are gone as soon as the orchestrator finds out.
     with OrchestratorProcess(tmp_path, redis_server.url, tmp_path / "results") as orchestrator:
         for query in ("", "?state=queued&host=b&limit=500"):
             answer = orchestrator.client.get(f"/jobs{query}", timeout=SOON_S)

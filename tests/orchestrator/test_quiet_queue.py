@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from hostbench.model.jobs import StackState
-from orchestrator.queue.scheduler import UNASKED_S
+from orchestrator.queue.scheduler import UNPROMPTED_S
 from orchestrator.queue.signs import LOOK_S
 from orchestrator.run.events import UNHEARD_S
 from tests.faults.stack import SHORT_THEN_LONG, StackParts
@@ -45,8 +45,8 @@ def test_a_trial_is_not_disturbed_by_the_queue(stack: StackParts) -> None:
         time.sleep(WINDOW_S)
         taken = round_trips(client) - before
     # Looks at the signs of life. Nothing has called for a look at the queue, and
-    # nobody listens to the sample of each second.
-    looks = WINDOW_S / LOOK_S + WINDOW_S / UNASKED_S + WINDOW_S / UNHEARD_S
+    # no client listens to the sample of each second.
+    looks = WINDOW_S / LOOK_S + WINDOW_S / UNPROMPTED_S + WINDOW_S / UNHEARD_S
     assert WINDOW_S / LOOK_S / 2 < taken <= looks + OTHERS_MOST, taken
 
 

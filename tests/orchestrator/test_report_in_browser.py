@@ -24,10 +24,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"{orchestrator.url}/jobs/{job.id}/report"
 
 
-def test_a_browser_is_asked_and_let_in_with_the_key(address: str) -> None:
-    asked = httpx.get(address)
-    assert asked.status_code == 401
-    assert asked.headers["www-authenticate"].startswith("Basic ")
+def test_a_browser_has_to_log_in_and_gets_in_with_the_key(address: str) -> None:
+    refused = httpx.get(address)
+    assert refused.status_code == 401
+    assert refused.headers["www-authenticate"].startswith("Basic ")
     for name in ("", "anybody", "naïve"):
         page = httpx.get(address, auth=httpx.BasicAuth(name, API_KEY), timeout=120)
         assert page.status_code == 200
@@ -38,7 +38,7 @@ def test_a_browser_is_asked_and_let_in_with_the_key(address: str) -> None:
 @pytest.mark.parametrize(
     "authorization", ["Basic", "Basic !!", "Basic YWJj", "Basic YTp3cm9uZw==", "Bearer wrong", "x"]
 )
-def test_nobody_else_is(address: str, authorization: str) -> None:
+def test_other_keys_do_not(address: str, authorization: str) -> None:
     assert httpx.get(address, headers={"Authorization": authorization}).status_code == 401
 
 

@@ -71,12 +71,12 @@ def test_a_kept_page_is_served_as_long_as_it_is_newer_than_the_result(tmp_path: 
 
 def test_what_is_being_published_is_waited_for_before_what_ends_it_is_reported() -> None:
     publishing, go_on = threading.Event(), threading.Event()
-    said: list[str] = []
+    published: list[str] = []
 
     def publish(messages: Sequence[tuple[str, str]]) -> bool:
         publishing.set()
         assert go_on.wait(60)
-        said.extend(event for _, event in messages)
+        published.extend(event for _, event in messages)
         return True
 
     live = LivePublisher(publish)
@@ -85,5 +85,5 @@ def test_what_is_being_published_is_waited_for_before_what_ends_it_is_reported()
     assert publishing.wait(60)
     threading.Timer(0.2, go_on.set).start()
     assert live.withdraw("job") == []
-    assert said == ["sample"], "it was on its way, and has arrived"
+    assert published == ["sample"], "it was on its way, and has arrived"
     live.close()

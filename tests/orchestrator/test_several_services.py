@@ -74,8 +74,8 @@ def spans(service: ServiceProcess) -> list[tuple[str, str]]:
     """When each trial of a service began and when it ended, by its log."""
     found: dict[str, list[str]] = {}
     for line in service.log.splitlines():
-        if line.startswith("{") and (said := json.loads(line))["event"].startswith("trial_"):
-            found.setdefault(said["trial"], []).append(said["timestamp"])
+        if line.startswith("{") and (event := json.loads(line))["event"].startswith("trial_"):
+            found.setdefault(event["trial"], []).append(event["timestamp"])
     return [(began, ended) for began, ended in found.values()]
 
 
@@ -107,11 +107,11 @@ def test_the_host_has_them_all(
         name: service.url for name, service in services.items()
     }
     show_hosts(listed.hosts, sys.stdout)
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     # A line may end between a name and its version.
-    assert all(name in said for name in SUBSYSTEMS) and said.count(__version__) == len(
+    assert all(name in printed for name in SUBSYSTEMS) and printed.count(__version__) == len(
         SUBSYSTEMS
-    ), said
+    ), printed
     assert host.inventory is not None and host.inventory.scratch is not None
     tables = orchestrator.client.get("/workloads").json()["hosts"][HOST]
     assert {table["subsystem"] for table in tables} == set(SUBSYSTEMS)

@@ -154,7 +154,7 @@ def test_priority_is_a_head_start_and_no_more(
     assert [view.position for view in store.views([early, late])] == [1, 2]
 
 
-def test_a_job_for_a_host_that_is_not_there_waits_and_holds_up_nobody(
+def test_a_job_for_a_host_that_is_not_there_waits_and_holds_up_no_other(
     store: JobStore, hosts: HostStore
 ) -> None:
     register(hosts, "a")
@@ -345,7 +345,7 @@ def test_a_renewal_of_a_registration_is_one_call(
         before = round_trips()
         assert hosts.renew(registration("a"))
         assert round_trips() - before <= 2, "one of them is the question itself"
-        # What another version stored is asked for again.
+        # What another version stored is requested again.
         client.hset(key("host", "a"), "inventory", "{}")
         known = client.hget(key("host", "a"), "service:cpu")
         client.hset(key("host", "a"), "service:cpu", f"{known}1")
@@ -384,7 +384,7 @@ def test_a_lease_that_is_gone_or_anothers_is_not_renewed(
         assert client.get(key("lease", "a")) is None
 
 
-def test_whoever_lost_a_job_writes_nothing_of_it(
+def test_a_runner_that_lost_a_job_writes_nothing_of_it(
     store: JobStore, hosts: HostStore, redis_server: RedisServer
 ) -> None:
     register(hosts, "a")
@@ -466,7 +466,7 @@ def test_what_another_version_wrote_is_left_out_and_not_measured(
     hosts = HostStore(redis_server.client())
     assert hosts.last_inventory("a") is None
     assert hosts.facts(hosts.states()[0]) is None
-    assert not hosts.renew(registration("a")), "it is asked anew"
+    assert not hosts.renew(registration("a")), "it is called anew"
     register(hosts, "a")
     assert hosts.renew(registration("a"))
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from hostbench.model.jobs import StackState
-from orchestrator.queue.scheduler import UNASKED_S
+from orchestrator.queue.scheduler import UNPROMPTED_S
 from tests.faults.stack import SHORT, StackParts, trials_begun
 from tests.patience import PATIENCE_S
 from tests.stack.orchestrator_process import OrchestratorProcess
@@ -97,7 +97,7 @@ def test_dispatch_is_quick_beside_a_long_queue(
         later["started_unix_s"] - earlier["ended_unix_s"] for earlier, later in pairwise(views)
     )
     # Without a notice it would look every five seconds only.
-    assert waits_s[0] >= 0 and waits_s[len(waits_s) // 2] < UNASKED_S / 20, waits_s
+    assert waits_s[0] >= 0 and waits_s[len(waits_s) // 2] < UNPROMPTED_S / 20, waits_s
 
 
 def test_each_host_ran_its_own_trials(stack: StackParts, orchestrator: OrchestratorProcess) -> None:
@@ -106,6 +106,6 @@ def test_each_host_ran_its_own_trials(stack: StackParts, orchestrator: Orchestra
     assert first
     for host in ("bench-1", "bench-2"):
         service = stack.service(host)
-        for said in trials_begun(service):
-            job = next((job for job in first if said["trial"].startswith(job)), None)
+        for event in trials_begun(service):
+            job = next((job for job in first if event["trial"].startswith(job)), None)
             assert job is None or first[job] == host

@@ -69,7 +69,7 @@ def end(outcome: str, reason: str | None = None, strangers: int = 0) -> int:
 
 
 def serve(caps: dict[str, str], listener: socket.socket) -> int:
-    """Until somebody has shown the token, or nobody has in time."""
+    """Until a caller has shown the token, or none has in time."""
     watched: list[Any] = [listener, lifeline()]
     until_s, strangers = time.monotonic() + float(caps["expiry_s"]), 0
     while (left_s := until_s - time.monotonic()) > 0:
@@ -82,7 +82,7 @@ def serve(caps: dict[str, str], listener: socket.socket) -> int:
                 if address == caps["allowed"] and connection.recv(100).decode() == caps["token"]:
                     return end("done", " ".join(sorted(caps.keys())), strangers)
             strangers += 1
-    return end("expired", "nobody has proved the token in time", strangers)
+    return end("expired", "no near end has proved the token in time", strangers)
 
 
 def far_end(script: str) -> int:

@@ -41,7 +41,7 @@ class OpenSession(RunningTrial):
             near.recv(1)  # until it is closed
 
     def is_closed(self) -> bool:
-        """Whether nobody listens there any more."""
+        """Whether no process listens there any more."""
         place = self.place
         with socket.socket(socket.AF_INET6 if ":" in place.address else socket.AF_INET) as probe:
             return probe.connect_ex((place.address, place.port)) != 0

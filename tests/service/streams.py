@@ -25,7 +25,7 @@ RENEW_S = 1.0
 
 
 class RunningTrial:
-    """A trial whose stream is read in a thread; `renewed` until it is told otherwise."""
+    """A trial whose stream is read in a thread; `renewed` until that is switched off."""
 
     path = "/trials"
 
@@ -88,7 +88,7 @@ class RunningTrial:
 
     def renewed(self) -> Self:
         """Wait until a renewal has succeeded, so that its caller is one whom the service knows:
-        an orchestrator is, by what it asked before the trial."""
+        an orchestrator is, by what it requested before the trial."""
         assert self._renewed.wait(PATIENCE_S)
         return self
 
@@ -128,12 +128,12 @@ def running(service: ServiceProcess, trial_id: str, **request: Any) -> Iterator[
 def outcome(service: ServiceProcess, trial: str) -> str:
     """How the last trial with this in its name has ended, by the service's log, once it has."""
 
-    def said(event: str) -> list[dict[str, Any]]:
+    def logged(event: str) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in service.log.splitlines() if event in line]
         return [line for line in lines if trial in line["trial"]]
 
-    wait_until(lambda: 0 < len(said("_begins")) == len(said("_ends")), lambda: service.log)
-    found: str = said("_ends")[-1]["outcome"]
+    wait_until(lambda: 0 < len(logged("_begins")) == len(logged("_ends")), lambda: service.log)
+    found: str = logged("_ends")[-1]["outcome"]
     return found
 
 

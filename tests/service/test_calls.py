@@ -75,7 +75,7 @@ def test_the_inventory_has_the_name_the_operator_gave(service: ServiceProcess) -
     )
 
 
-def test_idle_looks_for_as_long_as_asked(service: ServiceProcess) -> None:
+def test_idle_looks_for_as_long_as_requested(service: ServiceProcess) -> None:
     began_s = time.monotonic()
     answer = IdleAnswer.model_validate_json(service.client.get("/idle?seconds=0.5").content)
     assert 0.5 <= answer.window.seconds < SOON_S and time.monotonic() - began_s >= 0.5

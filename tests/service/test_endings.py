@@ -61,7 +61,7 @@ def test_a_trial_that_is_renewed_goes_on(service: ServiceProcess) -> None:
     assert service.post(id="t2", **SHORT).status_code == 200
 
 
-def test_nobody_ever_renews(scripted: ServiceProcess) -> None:
+def test_no_renewal(scripted: ServiceProcess) -> None:
     with behaving(scripted, "sleeps"):
         lines = [json.loads(line) for line in scripted.post(id="t1", **LONG).content.splitlines()]
     assert [line["event"] for line in lines if line["event"] != "sample"] == [
@@ -187,7 +187,7 @@ def test_a_service_that_has_to_end_during_a_look(service: ServiceProcess) -> Non
 
 
 def test_an_ignored_sigchld_does_no_harm(service_of_file: ServiceProcess) -> None:
-    """Whoever starts us may have it ignored; then the kernel reaps our programs for us."""
+    """Our parent may have it ignored; then the kernel reaps our programs for us."""
     service = service_of_file
     service.stop()
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)

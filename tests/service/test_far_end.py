@@ -93,7 +93,7 @@ def test_a_wrong_token(two: tuple[ServiceProcess, ServiceProcess]) -> None:
         assert events(near.post(id="t2", **good))[-3]["event"] == "end", "one may be mistaken"
 
 
-def test_nobody_comes(two: tuple[ServiceProcess, ServiceProcess]) -> None:
+def test_no_near_end(two: tuple[ServiceProcess, ServiceProcess]) -> None:
     _, far = two
     with session(far, "s1", expiry_s=0.3) as one:
         end = one.finish()[1]

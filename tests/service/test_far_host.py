@@ -66,7 +66,7 @@ class Two:
         self.near, self.far = map(running_again, services)
         self.interrupt = interrupt
         self.remotes = [self.near.remote(), self.far.remote()]
-        self.met = meet(self.remotes[1], self.remotes[0], interrupt)
+        self.far_host = meet(self.remotes[1], self.remotes[0], interrupt)
         self.waited: list[str] = []
         self.events: list[TrialEvent] = []
 
@@ -81,7 +81,7 @@ class Two:
                 {"net": near}, programs, tables, **given | {"interrupt": interrupt}
             )
 
-        return FarTransport(inner, self.met, on_waiting=self.waited.append, **given)
+        return FarTransport(inner, self.far_host, on_waiting=self.waited.append, **given)
 
     def run(self, one: Trial, **options: Any) -> list[TrialEvent]:
         for event in self.transport(**options).run(one):
@@ -122,7 +122,7 @@ def trial(duration_s: float = 0.2, **changes: Any) -> Trial:
 
 
 def test_the_far_host_says_what_it_is(two: Two) -> None:
-    record = two.met.record
+    record = two.far_host.record
     assert record.inventory.hostname == "far-1" and record.program.name == "net-bench"
     assert (record.address, record.near_address) == ("127.0.0.1", "127.0.0.1")
 
@@ -154,18 +154,18 @@ def test_a_trial_on_one_host_opens_none(two: Two) -> None:
 def test_a_far_host_that_refuses_the_test(two: Two) -> None:
     with behaving(two.far, "refuses"), pytest.raises(TrialFailed) as caught:
         two.run(trial())
-    text = "the far end refused the test; far host far-1: 5 streams are asked for, 2 are allowed"
+    text = "the far end refused the test; far host far-1: 5 streams are requested, 2 are allowed"
     assert (caught.value.code, caught.value.message) == ("refused", text)
     assert two.nothing_is_left()
 
 
 @pytest.mark.exhaustive
-def test_a_session_that_nobody_came_for_in_time(two: Two) -> None:
+def test_a_session_without_a_near_end_in_time(two: Two) -> None:
     """It may be that somebody else had the near host: it is tried again until that is hopeless."""
     before = two.far.log.count('"session_begins"')
     with (
         behaving(two.far, "expires"),
-        pytest.raises(TrialFailed, match="nobody has proved the token in time"),
+        pytest.raises(TrialFailed, match="no near end has proved the token in time"),
     ):
         two.run(trial(), busy_s=6.0)
     assert two.far.log.count('"session_begins"') > before + 1
@@ -199,7 +199,7 @@ def test_a_far_service_that_ends_in_mid_trial(two: Two, signum: signal.Signals) 
 
 
 def test_a_far_host_that_vanishes_ends_the_job(two: Two) -> None:
-    """Its service is stopped and its program with it: nothing is closed, nobody answers."""
+    """Its service is stopped and its program with it: nothing is closed, no process answers."""
     events = two.begun()
     stopped = [two.far.pid, *two.far.program_pids()]
     for pid in stopped:
@@ -246,7 +246,7 @@ def test_both_ends_at_one_host(
     """Two services that take one lock: each end would wait for the other."""
     again = start_service("again", "again-1", programs=net_programs, lock=two.near.lock, **NET)
     remote = again.remote()
-    two.met = meet(remote, two.remotes[0], interrupt)
+    two.far_host = meet(remote, two.remotes[0], interrupt)
     started_s = time.monotonic()
     with pytest.raises(ResourceError, match="on the same host as the other end"):
         two.run(trial())
@@ -258,9 +258,9 @@ def test_both_ends_at_one_host(
 @pytest.mark.exhaustive
 def test_a_far_host_whose_program_was_built_anew(two: Two) -> None:
     """Its figures would stand under the name of the program before."""
-    other = two.met.record.program.model_copy(update={"sha256": "0" * 64})
-    record = two.met.record.model_copy(update={"program": other})
-    two.met = FarHost(two.remotes[1], record)
+    other = two.far_host.record.program.model_copy(update={"sha256": "0" * 64})
+    record = two.far_host.record.model_copy(update={"program": other})
+    two.far_host = FarHost(two.remotes[1], record)
     with pytest.raises(TrialFailed, match="another build than the one of the request") as caught:
         two.run(trial())
     assert caught.value.code == "program_changed"
@@ -283,7 +283,7 @@ def test_the_next_address_of_a_name(
 def test_a_run_by_hand_with_a_far_host(
     two: Two, net_programs: Path, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far = FarHost(two.remotes[1], two.met.record)
+    far = FarHost(two.remotes[1], two.far_host.record)
     monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(net_programs))
     program = load_program("net")
 
@@ -310,7 +310,7 @@ def test_another_service_is_no_far_host(start_service: StartService, interrupt: 
     remote.close()
 
 
-def test_nobody_is_there(interrupt: Interrupt) -> None:
+def test_no_service_there(interrupt: Interrupt) -> None:
     remote = RemoteService("http://127.0.0.1:9", SERVICE_KEY)
     with pytest.raises(ServiceLost, match="cannot be reached"):
         meet(remote, ThisHost(), interrupt)
@@ -318,7 +318,7 @@ def test_nobody_is_there(interrupt: Interrupt) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_name_that_nobody_knows(two: Two, interrupt: Interrupt) -> None:
+def test_an_unknown_name(two: Two, interrupt: Interrupt) -> None:
     two.remotes[1].url = "https://no-such-host.invalid:8004"
     with pytest.raises(ResourceError, match=r"the address of no-such-host\.invalid, in"):
         meet(two.remotes[1], ThisHost(), interrupt)
@@ -326,7 +326,7 @@ def test_a_name_that_nobody_knows(two: Two, interrupt: Interrupt) -> None:
 
 @pytest.mark.exhaustive
 def test_no_way_to_one_another(two: Two, interrupt: Interrupt) -> None:
-    """Of two sockets nobody can tell by which address their hosts reach one another."""
+    """For two sockets it is unknown by which address their hosts reach one another."""
     for remote in two.remotes:
         remote.url = "unix:/run/hostbench/net.sock"
     with pytest.raises(UsageError, match="set HOSTBENCH_NET_ADDRESS"):

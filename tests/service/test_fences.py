@@ -198,14 +198,14 @@ def _spans(service: ServiceProcess, fence: int) -> list[tuple[float, float]]:
     raise AssertionError
 
 
-def test_an_outdated_holder_in_the_file_pre_empts_nobody(
+def test_an_outdated_holder_in_the_file_pre_empts_no_run(
     one: ServiceProcess, two: ServiceProcess, fence: int
 ) -> None:
     """The file may still name a holder with a lower fence while another one has the lock."""
     assert one.post(id="t1", fence=fence, **SHORT).status_code == 200
     stale = content(one)
     sleeper = subprocess.Popen(["flock", str(one.lock), "sleep", "4"])
-    wait_until(lambda: not lock_is_free(one.lock, 0), lambda: "nobody took the lock")
+    wait_until(lambda: not lock_is_free(one.lock, 0), lambda: "no process took the lock")
     assert content(one) == stale
     answer = two.post(id="t2", fence=fence + 1, **SHORT)
     # It waits for the named holder to end, and so long enough for the real one.

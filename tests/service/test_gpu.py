@@ -38,8 +38,8 @@ NOT_OF_OPENCL = {"tensor", "gemm", "peer_to_peer"}
 
 def devices(**environment: str) -> list[dict[str, Any]]:
     """What the program finds."""
-    said = subprocess.check_output([PROGRAM, "--list-devices"], env=environment)
-    found: list[dict[str, Any]] = json.loads(said)["devices"]
+    printed = subprocess.check_output([PROGRAM, "--list-devices"], env=environment)
+    found: list[dict[str, Any]] = json.loads(printed)["devices"]
     return found
 
 
@@ -67,8 +67,8 @@ def test_without_a_gpu_it_says_what_it_looked_for(bare: ServiceProcess) -> None:
     for workload in served.workloads:
         assert workload.unsupported is not None and workload.unsupported.startswith("no GPU: ")
     logged = [json.loads(line) for line in bare.log.splitlines()]
-    (said,) = [line for line in logged if line["event"] == "nothing_runs_here"]
-    assert cuda in said["reason"] and opencl in said["reason"]
+    (event,) = [line for line in logged if line["event"] == "nothing_runs_here"]
+    assert cuda in event["reason"] and opencl in event["reason"]
 
 
 def test_without_a_gpu_a_trial_is_skipped_at_once(bare: ServiceProcess) -> None:
@@ -133,8 +133,8 @@ def pocl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
 @cache
 def table() -> dict[str, Any]:
     """The workloads of --list by name."""
-    said = json.loads(subprocess.check_output([PROGRAM, "--list"]))["workloads"]
-    return {one["name"]: one for one in said}
+    workloads = json.loads(subprocess.check_output([PROGRAM, "--list"]))["workloads"]
+    return {one["name"]: one for one in workloads}
 
 
 def on_the_cpu(workload: str, device: int) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def test_every_workload_of_opencl_through_the_service(pocl: ServiceProcess, work
 def test_a_device_that_is_not_there(pocl: ServiceProcess) -> None:
     lines = events(pocl.post(id="t1", workload="copy", params={"device": "63"}))
     assert [line["event"] for line in lines] == ["error", "failure", "control_plane"]
-    said = lines[1]["message"]
-    assert "63" in said and re.search(r"allowed is auto, .*--list-devices", said)
+    message = lines[1]["message"]
+    assert "63" in message and re.search(r"allowed is auto, .*--list-devices", message)
 
 
 @pytest.mark.parametrize("device", ["a/b", "", "x" * 129, "all"])

@@ -1,4 +1,4 @@
-"""Whatever is asked for that cannot be: problem details that name the field, never a 5xx."""
+"""Whatever is requested that cannot be: problem details that name the field, never a 5xx."""
 
 import fcntl
 import itertools

@@ -43,7 +43,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scripted programs, of which one works on a file."""
+    """Scripted programs; one works on a file."""
     path = scripted_programs(tmp_path_factory.mktemp("scripted"))
     table = json.loads((path / "cpu-bench.json").read_text())
     for workload in table["workloads"]:
@@ -74,8 +74,8 @@ def fence() -> int:
 
 def used(lines: list[dict[str, Any]]) -> tuple[int, int]:
     """Inode and size of the file that a trial found; it has no name."""
-    (said,) = [line["message"] for line in lines if line["event"] == "warning"]
-    inode, size, names = map(int, said.split())
+    (message,) = [line["message"] for line in lines if line["event"] == "warning"]
+    inode, size, names = map(int, message.split())
     assert names == 0
     return inode, size
 
@@ -206,14 +206,14 @@ def test_trials_of_an_embedded_run_share_a_file(
     transport: tuple[LocalTransport, Scratch], directory: Path
 ) -> None:
     local, scratch = transport
-    said = [
+    messages = [
         event.message
         for _ in range(2)
         for event in local.run(trial())
         if isinstance(event, WarningEvent)
     ]
     inode = os.fstat(scratch.descriptor()).st_ino
-    assert said == [f"{inode} 0 0", f"{inode} 4096 0"]
+    assert messages == [f"{inode} 0 0", f"{inode} 4096 0"]
     scratch.close()
     assert list(directory.iterdir()) == []
 
@@ -252,7 +252,7 @@ def test_a_peer_makes_none(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody has written into a new one: it would measure holes."""
+    """No trial has written into a new one: it would measure holes."""
     local, scratch = transport
     assert str(directory) not in peers_descriptors(local, tmp_path, monkeypatch)
     assert scratch.opened is None

@@ -70,7 +70,7 @@ def test_the_token_stands_nowhere_that_others_can_read(net: ServiceProcess) -> N
     assert token not in net.log and token not in net.lock.read_text()
 
 
-def test_nobody_comes(net: ServiceProcess) -> None:
+def test_no_near_end(net: ServiceProcess) -> None:
     with session(net, "s1", expiry_s=0.3) as one:
         end = one.finish()[1]
     assert end["outcome"] == "expired" and "in time" in end["reason"]
@@ -314,8 +314,8 @@ PLACE = {"address": "192.0.2.8", "port": 4711, "token": "ab" * 16}
 def test_the_program_is_handed_the_session(net: ServiceProcess) -> None:
     """By a file: the program that stands in reads it, and says what it found."""
     failure = events(net.post(id="t1", workload="tcp_stream", session=PLACE))[0]
-    said = "".join(f"{name}={value}\n" for name, value in PLACE.items())
-    assert failure["code"] == "handed" and failure["message"].split() == said.split()
+    expected = "".join(f"{name}={value}\n" for name, value in PLACE.items())
+    assert failure["code"] == "handed" and failure["message"].split() == expected.split()
     assert str(PLACE["token"]) not in net.log
 
 

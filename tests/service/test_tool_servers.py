@@ -97,7 +97,7 @@ def running(work: ToolServerWork, interrupt: Interrupt) -> Iterator[Any]:
 
 
 def test_a_server_of_one_test(interrupt: Interrupt) -> None:
-    """Nobody connects to find out whether it listens: that would be its one."""
+    """No client connects to find out whether it listens: that would be its one."""
     with running(ToolServerWork(request("tcp_stream"), "net", "127.0.0.1"), interrupt) as events:
         place = next(events)
         assert isinstance(place, SessionEvent) and place.token is None

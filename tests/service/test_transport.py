@@ -321,7 +321,7 @@ def test_a_service_that_ends(service: ServiceProcess, interrupt: Interrupt) -> N
 
 
 class LeapingClock:
-    """The clock that nobody can set, in this process: it leaps, as where a hypervisor stops its
+    """The clock that no process can set, in this process: it leaps, as where a hypervisor stops its
     guest and lets the clock run on."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
@@ -371,7 +371,7 @@ def test_a_trial_that_the_service_does_not_end(
     assert scripted.programs_gone_within()
 
 
-def test_nobody_there(interrupt: Interrupt) -> None:
+def test_no_service_there(interrupt: Interrupt) -> None:
     remote = RemoteService(f"http://127.0.0.1:{free_port()}", SERVICE_KEY)
     transport = HttpTransport(
         {"cpu": remote},
@@ -436,7 +436,7 @@ def test_a_peer_is_a_trial(with_peer: ServiceProcess, tools: Path, interrupt: In
     peer = trial(
         tool="likwid-bench",
         workload="fma",
-        # As a trial resolves them on a shared CPU: shorter slices than may be asked for.
+        # As a trial resolves them on a shared CPU: shorter slices than may be requested.
         params={"dtype": "fp64", "isa": "avx2", "threads": 1, "slice_s": 0.0005},
         beside=Beside(cpus=(0,), rate=1e9, elapsed_s=0.1),
     )

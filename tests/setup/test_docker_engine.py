@@ -146,12 +146,12 @@ def test_only_what_the_engine_added_to_the_firewall_goes(tmp_path: Path) -> None
 def test_on_a_host_without_any_rule_before(tmp_path: Path) -> None:
     (tmp_path / "before").touch()
     (tmp_path / "now").write_text("*filter\n:DOCKER - [0:0]\n-A FORWARD -j DOCKER\nCOMMIT\n")
-    said = subprocess.check_output(
+    printed = subprocess.check_output(
         ["awk", "-f", ROOT / "scripts/docker-rules.awk", "then=before", tmp_path / "before",
          "then=now", tmp_path / "now"],
         text=True,
     )  # fmt: skip
-    assert said.splitlines() == [
+    assert printed.splitlines() == [
         "*filter", "-D FORWARD -j DOCKER", "-F DOCKER", "-X DOCKER", "COMMIT",
     ]  # fmt: skip
 

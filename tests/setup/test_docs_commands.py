@@ -114,7 +114,7 @@ def test_a_wrong_command_is_found() -> None:
 
 @cache
 def read_variables() -> frozenset[str]:
-    """Every variable in the sources, of which pages, tests and benchmarks are no part."""
+    """Every variable in the sources, without pages, tests and benchmarks."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,

@@ -20,8 +20,8 @@ BASE = "compose.yaml"
 def environment() -> dict[str, str]:
     """One in which there is a Compose."""
     found = engine_environment() or dict(os.environ)
-    asked = subprocess.run(["docker", "compose", "version"], env=found, capture_output=True)
-    if asked.returncode != 0:
+    version_call = subprocess.run(["docker", "compose", "version"], env=found, capture_output=True)
+    if version_call.returncode != 0:
         reason = "there is no Docker Compose here; make e2e brings one"
         if os.environ.get("HOSTBENCH_DOCKER") == "required":
             pytest.fail(reason)
@@ -65,9 +65,9 @@ def test_the_stack_asks_for_no_gpu(environment: dict[str, str], tmp_path: Path) 
 def test_nvidias_gpus(environment: dict[str, str], tmp_path: Path) -> None:
     base = configured(environment, tmp_path, BASE)
     found = configured(environment, tmp_path, BASE, "compose.gpu.yaml")
-    asked = found["gpu"].pop("deploy")["resources"]["reservations"]["devices"]
+    reserved = found["gpu"].pop("deploy")["resources"]["reservations"]["devices"]
     # -1 means all cards.
-    assert asked == [{"capabilities": ["gpu"], "driver": "nvidia", "count": -1}]
+    assert reserved == [{"capabilities": ["gpu"], "driver": "nvidia", "count": -1}]
     base["gpu"].pop("deploy", None)
     assert found == base
 
@@ -79,8 +79,8 @@ def test_some_of_nvidias_gpus(environment: dict[str, str], tmp_path: Path) -> No
     (tmp_path / "mine.yaml").write_text(override)
     files = (BASE, "compose.gpu.yaml", str(tmp_path / "mine.yaml"))
     found = configured(environment, tmp_path, *files)
-    (asked,) = found["gpu"]["deploy"]["resources"]["reservations"]["devices"]
-    assert asked["device_ids"] == ["GPU-8a2f0b1c-…"] and "count" not in asked
+    (reserved,) = found["gpu"]["deploy"]["resources"]["reservations"]["devices"]
+    assert reserved["device_ids"] == ["GPU-8a2f0b1c-…"] and "count" not in reserved
 
 
 def test_amds_gpus(environment: dict[str, str], tmp_path: Path) -> None:

@@ -301,8 +301,8 @@ def test_each_subsystem_has_its_image_and_each_image_its_subsystem() -> None:
     """And the Makefile builds the program of each."""
     folders = {path.parent.name for path in ROOT.glob("services/*/bench")}
     assert set(SUBSYSTEMS) == BENCHMARKS == folders
-    asked = ["make", "--dry-run", "--question", "--print-data-base", "help"]
-    made = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    command = ["make", "--dry-run", "--question", "--print-data-base", "help"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     (names,) = re.findall(r"^SUBSYSTEMS := (.*)$", made, re.MULTILINE)
     assert set(names.split()) == BENCHMARKS
 

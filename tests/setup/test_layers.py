@@ -34,8 +34,8 @@ def test_the_page_has_the_layers_of_the_contract() -> None:
 
 
 def test_make_lint_looks_at_them() -> None:
-    asked = ["make", "--dry-run", "lint"]
-    commands = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["make", "--dry-run", "lint"]
+    commands = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert ".venv/bin/lint-imports" in commands
 
 
@@ -89,5 +89,5 @@ def test_forbidden_imports_are_named(tree: Path) -> None:
         [LINT_IMPORTS, "--no-cache"], cwd=tree, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 1, ended.stderr
-    said = " ".join(ended.stdout.split())
-    assert [contract for _, _, contract in FORBIDDEN if contract not in said] == []
+    text = " ".join(ended.stdout.split())
+    assert [contract for _, _, contract in FORBIDDEN if contract not in text] == []

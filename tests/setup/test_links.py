@@ -57,6 +57,13 @@ def test_links_lead_somewhere() -> None:
     assert [one for page in PAGES for one in broken(page)] == []
 
 
+def test_every_claim_of_the_readme_names_its_table() -> None:
+    _, _, rest = (ROOT / "README.md").read_text().partition("\n## How good is it?\n")
+    claims = re.findall(r"^- .*", rest.partition("\n## ")[0], re.MULTILINE)
+    assert len(claims) > 5
+    assert [one for one in claims if "](benchmarks/README.md#" not in one] == []
+
+
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

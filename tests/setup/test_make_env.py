@@ -54,7 +54,7 @@ def test_secrets_are_random_and_only_the_owner_gets_at_them(made: Path, tmp_path
     assert not set(first.values()) & set(second.values())
     assert min(len(content) for content in first.values()) >= 64
     assert mode(made / "secrets") == PRIVATE
-    # Containers of other users read them; the CA's key is for nobody else.
+    # Containers of other users read them; the CA's key is for its owner alone.
     modes = {path.name: mode(path) for path in (made / "secrets").iterdir()}
     assert modes.pop("ca.key") == 0o400
     assert set(modes.values()) == {0o444}
@@ -68,10 +68,10 @@ def test_what_exists_stays(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("HOSTBENCH_HOST=mine\n")
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/api_key").write_text("mine\n")
-    said = make_env(tmp_path)
+    message = make_env(tmp_path)
     before = contents(tmp_path)
     assert before[".env"] == b"HOSTBENCH_HOST=mine\n" and before["api_key"] == b"mine\n"
-    assert "secrets/service_key" in said and "api_key" not in said and ".env" not in said
+    assert "secrets/service_key" in message and "api_key" not in message and ".env" not in message
     assert "nothing was changed" in make_env(tmp_path)
     assert contents(tmp_path) == before
 
@@ -115,7 +115,7 @@ def test_it_says_where_the_console_will_be(fresh: Path, lines: str) -> None:
     assert then.endswith(".venv/bin/hostbench console --open logs it in")
 
 
-def test_versions_that_nobody_chose_follow_the_stack(fresh: Path) -> None:
+def test_versions_without_a_choice_follow_the_stack(fresh: Path) -> None:
     env = fresh / ".env"
     text = env.read_text().replace("REDIS_VERSION=\n", "REDIS_VERSION=8.2.4-alpine\n")
     env.write_text(text.replace("GRAFANA_VERSION=\n", "GRAFANA_VERSION=12.3.0\n"))
@@ -208,15 +208,15 @@ def getent(directory: Path, groups: dict[str, int]) -> Path:
     return directory
 
 
-def test_without_being_asked_it_gives_no_gpu(made: Path) -> None:
+def test_without_a_request_it_gives_no_gpu(made: Path) -> None:
     assert "COMPOSE_FILE" not in settings(made)
 
 
 def test_nvidias_gpus_are_given_and_taken_away(tmp_path: Path) -> None:
-    said = make_env(tmp_path, "nvidia")
+    message = make_env(tmp_path, "nvidia")
     before = settings(tmp_path)
     assert before["COMPOSE_FILE"] == "compose.yaml:compose.gpu.yaml"
-    assert before["COMPOSE_FILE"] in said
+    assert before["COMPOSE_FILE"] in message
     lines = (tmp_path / ".env").read_text()
     assert lines.count("COMPOSE_FILE=") == 1, "it takes the place of the example"
     assert "nothing was changed" in make_env(tmp_path, "nvidia")
@@ -239,8 +239,8 @@ def test_amds_gpus_belong_to_groups_of_the_host(tmp_path: Path) -> None:
 
 def test_a_host_without_these_groups_is_reported(tmp_path: Path) -> None:
     known = getent(tmp_path / "bin", {"video": 44})
-    said = refused(tmp_path, GPU="amd", PATH=f"{known}:{os.environ['PATH']}")
-    assert "no group render" in said and "amdgpu" in said
+    message = refused(tmp_path, GPU="amd", PATH=f"{known}:{os.environ['PATH']}")
+    assert "no group render" in message and "amdgpu" in message
     assert "COMPOSE_FILE" not in settings(tmp_path)
 
 
@@ -252,8 +252,8 @@ def test_compose_files_of_ones_own_stay(tmp_path: Path) -> None:
 
 
 def test_an_unknown_gpu(tmp_path: Path) -> None:
-    said = refused(tmp_path, exit_code=2, GPU="1")
-    assert "GPU=1" in said and "GPU=nvidia, GPU=amd or GPU=none" in said
+    message = refused(tmp_path, exit_code=2, GPU="1")
+    assert "GPU=1" in message and "GPU=nvidia, GPU=amd or GPU=none" in message
     assert not (tmp_path / ".env").exists()
 
 

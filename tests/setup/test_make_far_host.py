@@ -63,11 +63,11 @@ def test_only_its_owner_reads_it(far: Path, stack: Path) -> None:
 
 def test_its_settings(far: Path) -> None:
     text = (far / ".env").read_text()
-    said = dict(line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert said["HOSTBENCH_HOST"] == NAME and said["HOSTBENCH_ADDRESS"] == ADDRESS
-    assert said["HOSTBENCH_ORCHESTRATOR_URL"] == f"https://{BIND}:8000"
+    settings = dict(line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert settings["HOSTBENCH_HOST"] == NAME and settings["HOSTBENCH_ADDRESS"] == ADDRESS
+    assert settings["HOSTBENCH_ORCHESTRATOR_URL"] == f"https://{BIND}:8000"
     compose = (SCRIPTS.parent / "compose.peer.yaml").read_text()
-    assert all(f"${{{name}" in compose for name in said)
+    assert all(f"${{{name}" in compose for name in settings)
 
 
 def test_its_certificate_is_for_its_address(far: Path, stack: Path) -> None:

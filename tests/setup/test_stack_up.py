@@ -46,7 +46,7 @@ def start(
     tls: bool = False,
     secrets: str = "secrets",
 ) -> subprocess.CompletedProcess[str]:
-    """Run it in a checkout of its own, with a docker that only notes what it is asked."""
+    """Run it in a checkout of its own, with a docker that only notes its calls."""
     (directory / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/stack-up.sh", directory / "scripts")
     docker = directory / "docker"
@@ -71,7 +71,7 @@ def start(
 
 
 @pytest.mark.parametrize(
-    ("lacking", "said"),
+    ("lacking", "message"),
     [
         ({"plugin": 1}, "install Docker Engine 25"),
         ({"engine": 1}, "no Docker Engine answers"),
@@ -81,10 +81,10 @@ def start(
         ({"bind": "'::'"}, "HOSTBENCH_BIND is ::,"),
     ],
 )
-def test_what_is_missing_is_named(tmp_path: Path, lacking: dict[str, Any], said: str) -> None:
+def test_what_is_missing_is_named(tmp_path: Path, lacking: dict[str, Any], message: str) -> None:
     ended = start(tmp_path, **lacking)
     assert ended.returncode == 3
-    assert said in ended.stderr and len(ended.stderr.splitlines()) == 1
+    assert message in ended.stderr and len(ended.stderr.splitlines()) == 1
     assert "compose up" not in (tmp_path / "calls").read_text()
 
 

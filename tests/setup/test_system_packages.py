@@ -17,7 +17,7 @@ TOOLS = ["bash", "cat", "dirname", "env", "grep", "mkdir", "sleep", "tail", "wc"
 PACKAGES = """
 run     | present | is there        | true
 run     | lacking | shows the list  | test -e lacking.installed
-develop | other   | is not asked for | test -e other.installed || false # has a |
+develop | other   | is not needed | test -e other.installed || false # has a |
 """
 GROUPS = {"run", "wheel", "develop", "peers", "stack", "browser", "cluster", "guest"}
 # "apt-get install" makes the proofs of packages.txt hold.
@@ -204,7 +204,7 @@ def test_broken_source_does_not_stop_the_installation(machine: Machine) -> None:
     assert "E: no key" in result.stderr
 
 
-def test_failure_shows_what_apt_said(machine: Machine) -> None:
+def test_failure_shows_what_apt_printed(machine: Machine) -> None:
     machine.program("apt-get", 'echo "E: Unable to locate package $4"; exit 100')
     result = machine.run("run")
     assert result.returncode == 1

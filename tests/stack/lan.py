@@ -14,7 +14,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 TOOLS = ("ip", "nsenter", "unshare")
-# Whoever started them may be killed.
+# Their parent may be killed.
 LIFETIME_S = 3600
 # /sys shows the interfaces of the namespace that mounted it; the control groups lie below it.
 HOST_SCRIPT = f"""
@@ -145,7 +145,7 @@ class LanHost:
         return self.namespace.prefix
 
     def unplug(self) -> None:
-        """Nothing reaches it any more, and nobody is told."""
+        """Nothing reaches it any more, without a notice to any end."""
         self._lan.switch.run("ip", "link", "set", self._port, "nomaster")
 
     def plug_in(self) -> None:

@@ -36,7 +36,7 @@ class OrchestratorProcess:
         **environment: str,
     ) -> None:
         """`root` is for its log. `prefix` stands before its command. `environment` adds to what it
-        is told, such as a certificate."""
+        gets, such as a certificate."""
         self.root = root
         self.results = results
         self._prefix = tuple(prefix)
@@ -80,7 +80,7 @@ class OrchestratorProcess:
 
     @property
     def log(self) -> str:
-        """Everything it has said."""
+        """Everything it has printed."""
         return (self.root / "log").read_text()
 
     def start(self, *, wait: bool = True) -> None:

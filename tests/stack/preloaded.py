@@ -129,28 +129,28 @@ def run(
             for end in its_ends:
                 os.close(end)
         try:
-            said = _read_to_the_end(pipes, until_s)
+            texts = _read_to_the_end(pipes, until_s)
             code = process.wait(max(0, until_s - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
             raise subprocess.TimeoutExpired([package, *arguments], timeout_s) from None
-    output, errors = (text.decode().replace("\r\n", "\n") for text in said)
+    output, errors = (text.decode().replace("\r\n", "\n") for text in texts)
     return code, output, errors
 
 
 def _read_to_the_end(pipes: Sequence[io.FileIO], until_s: float) -> list[bytes]:
     """Until every process that can write to them has ended."""
-    said, left = dict.fromkeys(pipes, b""), set(pipes)
+    output, left = dict.fromkeys(pipes, b""), set(pipes)
     while left:
         ready, _, _ = select.select(left, [], [], max(0, until_s - time.monotonic()))
         if not ready:
             raise subprocess.TimeoutExpired("its output", 0)
         for pipe in ready:
-            said[pipe] += (piece := pipe.read(PIECE_BYTES))
+            output[pipe] += (piece := pipe.read(PIECE_BYTES))
             if not piece:
                 left.remove(pipe)
-    return list(said.values())
+    return list(output.values())
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:

@@ -129,7 +129,7 @@ class RedisServer:
         self.start()
 
     def pause(self) -> None:
-        """It answers nobody until `resume`."""
+        """It answers no client until `resume`."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 

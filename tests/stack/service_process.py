@@ -123,7 +123,7 @@ class ServiceProcess:
 
     @property
     def log(self) -> str:
-        """Everything it has said."""
+        """Everything it has printed."""
         return (self.root / "log").read_text()
 
     def stop(self) -> int | None:

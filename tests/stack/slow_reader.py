@@ -9,7 +9,7 @@ from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
 
 
 class SlowReader:
-    """It takes the beginning of the answer, and the rest when it is asked for what came."""
+    """It takes the beginning of the answer, and the rest when its caller wants what came."""
 
     def __init__(self, orchestrator: OrchestratorProcess, job: str) -> None:
         self._socket = socket.socket()

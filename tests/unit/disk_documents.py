@@ -70,7 +70,7 @@ LEAST = {"p50": 0, "p90": 64, "p95": 130, "p99": 662, "p99_9": 6643}
 
 @dataclass(frozen=True)
 class Device:
-    """What it is asked to be: seconds of a random and of a sequential read in the median; how many
+    """What it has to be: seconds of a random and of a sequential read in the median; how many
     requests it works on at a time; by how much the slowest of a hundred is slower."""
 
     random_s: float
@@ -85,8 +85,8 @@ SPINNING = Device(random_s=8.1e-3, sequential_s=0.14e-3, parallel=1, bytes_per_s
 
 
 def _metric(name: str, unit: str, *, direction: Direction = "higher") -> Metric:
-    said = f"{name.replace('_', ' ')}, of a document for tests"
-    return Metric(name=name, unit=unit, direction=direction, primary=False, description=said)
+    description = f"{name.replace('_', ' ')}, of a document for tests"
+    return Metric(name=name, unit=unit, direction=direction, primary=False, description=description)
 
 
 _SECONDS = ("mean", "min", *QUANTILES, "max")
@@ -341,9 +341,9 @@ class _Made:
 
     def _rates(self) -> dict[str, float]:
         operations = self._at_a_time / self._latency_s * self.rng.gauss(1.0, 0.004)
-        asked = self.case.params.get("rate")
-        if asked is not None:
-            operations = min(operations, float(asked))
+        rate = self.case.params.get("rate")
+        if rate is not None:
+            operations = min(operations, float(rate))
         return {OPERATIONS: operations, BYTES: operations * int(self.case.params["block_bytes"])}
 
     def _evidence(self, rates: Mapping[str, float]) -> dict[str, float | None]:

@@ -65,8 +65,8 @@ CARD = {
 
 
 def _metric(name: str, unit: str = "1", direction: Direction = "higher") -> Metric:
-    said = f"{name.replace('_', ' ')}, of a document for tests"
-    return Metric(name=name, unit=unit, direction=direction, primary=False, description=said)
+    description = f"{name.replace('_', ' ')}, of a document for tests"
+    return Metric(name=name, unit=unit, direction=direction, primary=False, description=description)
 
 
 _CARD = (
@@ -182,8 +182,8 @@ class _Made:
 
     def _warnings(self) -> Iterator[WarningEvent]:
         if self._clock < CLOCK_MOST:
-            said = "in 40 % of 50 readings the card's clock was held down by its power limit"
-            yield WarningEvent(event="warning", code="clock_throttled", message=said)
+            message = "in 40 % of 50 readings the card's clock was held down by its power limit"
+            yield WarningEvent(event="warning", code="clock_throttled", message=message)
 
     def _samples(self) -> Iterator[SampleEvent]:
         figures = self._figures()

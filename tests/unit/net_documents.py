@@ -53,7 +53,7 @@ UNITS = {BYTES: "byte/s", TRIP: "s", OPERATIONS: "operation/s"}
 
 @dataclass(frozen=True)
 class Path:
-    """What it is asked to be: seconds of a call and of a round trip, bytes a second of one stream
+    """What it has to be: seconds of a call and of a round trip, bytes a second of one stream
     and of all together; whether a physical link's limit is known; what the program tells of it."""
 
     call_s: float = 1.1e-6
@@ -94,8 +94,8 @@ LINK = 1.25e9 * 0.9415
 
 
 def _metric(name: str, unit: str = "1", *, direction: Direction = "higher") -> Metric:
-    said = f"{name.replace('_', ' ')}, of a document for tests"
-    return Metric(name=name, unit=unit, direction=direction, primary=False, description=said)
+    description = f"{name.replace('_', ' ')}, of a document for tests"
+    return Metric(name=name, unit=unit, direction=direction, primary=False, description=description)
 
 
 def _low(name: str, unit: str = "1") -> Metric:
@@ -317,8 +317,8 @@ class _Made:
         if "total_bytes" in self.case.params:
             yield WarningEvent(event="warning", code="sampled", message="of a document for tests")
         if self._name == "udp_stream" and self._block < 16:
-            said = f"block_bytes {self._block}: less than the 16 bytes of a header"
-            yield WarningEvent(event="warning", code="totals_only", message=said)
+            message = f"block_bytes {self._block}: less than the 16 bytes of a header"
+            yield WarningEvent(event="warning", code="totals_only", message=message)
 
     def _samples(self) -> Iterator[SampleEvent]:
         for i in range(self.samples):
@@ -372,10 +372,10 @@ class _Made:
         """Received and offered bytes a second."""
         calls = 40 if self._is_batched else 1
         one = self._block / (self.path.call_s / calls + self._block / self._fastest)
-        asked = self.case.params.get("rate")
+        rate = self.case.params.get("rate")
         offered = one * self._streams * self.rng.gauss(1.0, 0.004)
-        if asked is not None:
-            offered = min(offered, float(asked))
+        if rate is not None:
+            offered = min(offered, float(rate))
         received = min(offered, self.path.bytes_per_second * 0.6) if self._is_udp else offered
         received = min(received, self.path.bytes_per_second)
         return received, offered if self._is_udp else received

@@ -134,14 +134,14 @@ def _left_alone(_elapsed_s: float, _cpus: int) -> dict[str, float]:
     }
 
 
-def _nobody(_others: OthersEvent) -> dict[str, object]:
+def _no_others(_others: OthersEvent) -> dict[str, object]:
     none = {"cpu_s": 0.0, "user_s": 0.0, "busiest": (), "busiest_group": None, "clock_held_s": 0.0}
     return {**none, "disk": None}
 
 
 def quiet() -> ResultDocument:
     """Nothing else ran."""
-    return _constructed(_left_alone, _nobody)
+    return _constructed(_left_alone, _no_others)
 
 
 def busy() -> ResultDocument:
@@ -155,7 +155,7 @@ def busy() -> ResultDocument:
             cpu_s=0.5 * event.cpus * event.elapsed_s,
             group=f"/system.slice/docker-{'3fa9c12b7d01' * 5}3fa9.scope",
         )
-        return _nobody(event) | {"cpu_s": compiler.cpu_s, "busiest": (compiler,)}
+        return _no_others(event) | {"cpu_s": compiler.cpu_s, "busiest": (compiler,)}
 
     def disturbance(elapsed_s: float, cpus: int) -> dict[str, float]:
         taken = {"cpu_ratio": 0.5, "clean_slice_ratio": 0.45, "wait_s": 0.5 * elapsed_s * cpus}
@@ -172,13 +172,13 @@ def under_a_quota() -> ResultDocument:
         stopped = {"throttled_s": (1 - left) * elapsed_s * cpus, "cpu_ratio": left}
         return _left_alone(elapsed_s, cpus) | stopped | {"clean_slice_ratio": left}
 
-    return _constructed(disturbance, _nobody, delivered=0.3, quota_cpus=QUOTA_CPUS)
+    return _constructed(disturbance, _no_others, delivered=0.3, quota_cpus=QUOTA_CPUS)
 
 
 def throttled() -> ResultDocument:
     """Heat held the clock at four fifths for much of the time."""
 
     def others(event: OthersEvent) -> dict[str, object]:
-        return _nobody(event) | {"clock_held_s": 0.4 * event.elapsed_s}
+        return _no_others(event) | {"clock_held_s": 0.4 * event.elapsed_s}
 
     return _constructed(_left_alone, others, clock_ratio=0.8)

@@ -1,4 +1,4 @@
-"""Trials, cases and sessions as tests need them: everything has a plain value that can be said
+"""Trials, cases and sessions as tests need them: everything has a plain value that can be given
 otherwise."""
 
 from collections.abc import Mapping
@@ -114,7 +114,7 @@ def planned(case: str = "aaaa", **changes: Any) -> PlannedCase:
 
 
 def bare_trial(index: int = 0, case: str = "aaaa", **changes: Any) -> TrialRecord:
-    """A trial nobody has judged yet."""
+    """A trial that is not judged yet."""
     plain: dict[str, Any] = {
         "case": case,
         "index": index,

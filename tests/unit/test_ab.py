@@ -51,7 +51,7 @@ def figure(a: Sequence[float], b: Sequence[float]) -> BlockFigure:
 
 
 def judged(differences: Sequence[float], direction: str = "higher") -> tuple[int, SettingFigure]:
-    """After how many blocks of these differences it stopped, and what it said."""
+    """After how many blocks of these differences it stopped, and its word."""
     judge = SettingJudge("lower" if direction == "lower" else "higher", MARGIN, 24)
     for difference in differences:
         if judge.take({DELIVERED: figure([0.0, 0.0], [difference, difference])}):
@@ -66,7 +66,7 @@ def test_looks_are_fixed_beforehand() -> None:
     assert looks_of(BLOCKS_MOST)[-2:] == (80, BLOCKS_MOST)
 
 
-def said_changed(seed: int, tests: int) -> int:
+def called_changed(seed: int, tests: int) -> int:
     host = Host(seed)
     return sum(
         any(one.word in CHANGED for one in host.test().figures().values()) for _ in range(tests)
@@ -74,13 +74,13 @@ def said_changed(seed: int, tests: int) -> int:
 
 
 def test_settings_that_do_not_differ() -> None:
-    assert said_changed(seed=1, tests=30) <= 3
+    assert called_changed(seed=1, tests=30) <= 3
 
 
 @pytest.mark.exhaustive
 def test_settings_that_do_not_differ_200_times() -> None:
     """At most 5 % say so of any of both figures, at any of the looks."""
-    assert said_changed(seed=2, tests=200) <= 10
+    assert called_changed(seed=2, tests=200) <= 10
 
 
 @pytest.mark.exhaustive

@@ -188,9 +188,9 @@ def test_two_populations_are_refused_with_the_facts_that_split_them() -> None:
         job.model_copy(update={"facts": {**job.facts, "governor": name}})
         for job, name in zip(jobs, ["performance"] * 5 + ["powersave"] * 5, strict=True)
     ]
-    said = refusal(*jobs)
-    assert said.startswith("this is no baseline: its 10 hosts are two populations in cpu.fma")
-    assert "they differ in governor (powersave and performance)" in said
+    message = refusal(*jobs)
+    assert message.startswith("this is no baseline: its 10 hosts are two populations in cpu.fma")
+    assert "they differ in governor (powersave and performance)" in message
     bare = [job.model_copy(update={"facts": {}}) for job in jobs]
     assert "their facts do not explain it" in refusal(*bare)
 
@@ -199,15 +199,15 @@ def test_one_odd_host_is_refused_and_would_have_hidden_others(tmp_path: Path) ->
     rng = random.Random(11)
     sound = many_jobs(rng, 7, 0.01, jobs=1)
     odd = host_jobs(rng, 7, 0.01, slow=(0, 0.15))
-    said = refusal(*sound, *odd)
-    assert said.startswith(
+    message = refusal(*sound, *odd)
+    assert message.startswith(
         f"this is no baseline: its host {machine_of(7)} (job {odd[0].job}) is not like the 7 "
         "others in cpu.fma 0, "
     )
-    assert said.endswith("; leave this host out, or measure it again") and "\n" not in said
+    assert message.endswith("; leave this host out, or measure it again") and "\n" not in message
     later = host_jobs(rng, 99, 0.01, slow=(0, 0.1))
     assert check_host(later, made_of(sound)).word is HostWord.LOW
-    # In a file it is refused too, and there nobody knows the job.
+    # In a file it is refused too, and there the job is unknown.
     with pytest.raises(UsageError, match=f"its host {machine_of(7)} is not like the 7 others"):
         merged([("a", made_of(sound)), ("b", made_of(odd))])
 
@@ -257,7 +257,7 @@ def test_a_file_that_is_cut(tmp_path: Path) -> None:
 
 
 def edited(tmp_path: Path, **changes: object) -> str:
-    """What is said of a file in which the first host's figures of the second case are others."""
+    """The message about a file in which the first host's figures of the second case are others."""
     raw = json.loads(content_of(baseline_of()))
     case = list(raw["cases"].values())[1]
     next(iter(case["hosts"].values())).update(changes)
@@ -279,13 +279,17 @@ def test_what_does_not_hold(tmp_path: Path) -> None:
 # ---- for others ----
 
 
-def test_an_export_names_nobody() -> None:
+def test_an_export_names_no_host() -> None:
     document = of_host(3, hostname="payroll-db-7")
-    said = content_of(anonymous(made_of([measured_job(document)]), b"secret")).decode()
-    assert "payroll" not in said and machine_of(3) not in said and document.job.id not in said
+    exported = content_of(anonymous(made_of([measured_job(document)]), b"secret")).decode()
+    assert (
+        "payroll" not in exported
+        and machine_of(3) not in exported
+        and document.job.id not in exported
+    )
     again = content_of(anonymous(made_of([measured_job(document)]), b"secret")).decode()
     other = content_of(anonymous(made_of([measured_job(document)]), b"another")).decode()
-    assert said == again != other
+    assert exported == again != other
 
 
 def test_the_secret_is_kept(tmp_path: Path) -> None:
@@ -308,14 +312,14 @@ def test_a_slow_host_is_low_and_a_sound_one_is_not() -> None:
         "cpu.fma fp64 scalar 1 thread 11.74 Gop/s, expected at least 12.45 Gop/s (7 hosts, "
         "95/95): low"
     )
-    said = list(check_sentences(slow))
-    assert said[0] == (
+    sentences = list(check_sentences(slow))
+    assert sentences[0] == (
         "low: compared with 7 other hosts of this model, 12 of 12 headline figures are low."
     )
-    assert sum("look at the clock" in one for one in said) == 1
+    assert sum("look at the clock" in one for one in sentences) == 1
     assert (
         "Error rate: at most 1 % of sound hosts are called low, over all 12 headline figures."
-        in (said)
+        in sentences
     )
 
 
@@ -432,41 +436,41 @@ def place(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = run_command_line(["baseline", *arguments])
     out, err = capsys.readouterr()
     return code, out, err
 
 
 def test_the_whole_way(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "check", "latest")
+    code, out, _ = printed(capsys, "check", "latest")
     assert code == 21 and out.startswith(
         "no reference: no baseline has enough other hosts of Intel"
     )
     assert "cpu.fma fp64 scalar 1 thread 11.74 Gop/s, 88.9 % of its limit" in out
 
-    code, _, err = said(capsys, "make", "*T00000[0-3]*", "--output", "a.json")
+    code, _, err = printed(capsys, "make", "*T00000[0-3]*", "--output", "a.json")
     assert code == 0 and "a.json: 4 hosts, 4 jobs" in err and "Below 5 hosts" in err
-    assert said(capsys, "make", "*T00000[3-6]*", "--output", "b.json")[0] == 0
+    assert printed(capsys, "make", "*T00000[3-6]*", "--output", "b.json")[0] == 0
     (place / "baselines").mkdir()
     target = "baselines/c.json"
-    code, _, err = said(capsys, "merge", "a.json", "b.json", "--output", target)
+    code, _, err = printed(capsys, "merge", "a.json", "b.json", "--output", target)
     assert code == 0 and f"{target}: 7 hosts, 7 jobs" in err
 
-    code, out, _ = said(capsys, "check", "latest")
+    code, out, _ = printed(capsys, "check", "latest")
     assert code == 20 and out.startswith("low: compared with 7 other hosts of this model, 12")
-    assert json.loads(said(capsys, "check", "latest", "--json")[1])["word"] == "low"
-    code, out, _ = said(capsys, "show", target)
+    assert json.loads(printed(capsys, "check", "latest", "--json")[1])["word"] == "low"
+    code, out, _ = printed(capsys, "show", target)
     assert code == 0 and "12.45 Gop/s" in out
-    code, out, _ = said(capsys, "list")
+    code, out, _ = printed(capsys, "list")
     assert code == 0 and "baselines/c.json: 7 hosts" in out and "1 baseline in" in out
 
-    code, out, err = said(capsys, "export", target, "--anonymous", "--output", "d.json")
+    code, out, err = printed(capsys, "export", target, "--anonymous", "--output", "d.json")
     assert code == 2 and "add --yes" in err and not (place / "d.json").exists()
     shown = json.loads(out)
-    code, out, _ = said(capsys, "export", target, "--anonymous", "--output", "d.json", "--yes")
+    code, out, _ = printed(capsys, "export", target, "--anonymous", "--output", "d.json", "--yes")
     assert code == 0 and json.loads((place / "d.json").read_text()) == shown == json.loads(out)
-    assert said(capsys, "export", target)[0] == 2
+    assert printed(capsys, "export", target)[0] == 2
 
 
 def test_files_that_cannot_be_used_are_named(
@@ -475,9 +479,9 @@ def test_files_that_cannot_be_used_are_named(
     folder = place / "data/hostbench/baselines"
     folder.mkdir(parents=True)
     (folder / "bad.json").write_text("{")
-    code, out, _ = said(capsys, "check", "latest")
+    code, out, _ = printed(capsys, "check", "latest")
     assert code == 21 and "A baseline was not used: " in out and "bad.json is cut short" in out
-    code, out, _ = said(capsys, "list")
+    code, out, _ = printed(capsys, "list")
     assert code == 0 and "is cut short" in out
 
 
@@ -501,15 +505,15 @@ def test_files_of_two_populations_are_not_used_together(
     for name, factor, first in (("fast", 0.98, 0), ("slow", 0.6, 100)):
         some = [measured_job(of_host(first + at, factor + at / 1000)) for at in range(5)]
         (folder / f"{name}.json").write_bytes(content_of(made_of(some)))
-    code, out, _ = said(capsys, "check", "latest")
+    code, out, _ = printed(capsys, "check", "latest")
     assert code == 21
     assert "baselines/fast.json and baselines/slow.json were not used together: " in out
     assert "its 10 hosts are two populations in cpu.fma" in out
-    code, _, err = said(
+    code, _, err = printed(
         capsys, "merge", "baselines/fast.json", "baselines/slow.json", "--output", "both.json"
     )
     assert code == 2 and "are two populations" in err and not (place / "both.json").exists()
-    code, out, _ = said(capsys, "check", "latest", "--baseline", "baselines/slow.json")
+    code, out, _ = printed(capsys, "check", "latest", "--baseline", "baselines/slow.json")
     assert code == 0
 
 
@@ -528,7 +532,7 @@ def test_files_of_two_populations_are_not_used_together(
 def test_bad_requests_are_one_line(
     place: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
-    code, _, err = said(capsys, *arguments)
+    code, _, err = printed(capsys, *arguments)
     assert code == 2 and words in err and err.count("\n") == 1
 
 
@@ -536,6 +540,6 @@ def test_a_baseline_of_another_model(place: Path, capsys: pytest.CaptureFixture[
     cpu = of_host(0).host.cpu.model_copy(update={"model_name": "Another CPU"})
     job = measured_job(of_host(0, cpu=cpu))
     (place / "other.json").write_bytes(content_of(made_of([job])))
-    code, _, err = said(capsys, "check", "latest", "--baseline", "other.json")
+    code, _, err = printed(capsys, "check", "latest", "--baseline", "other.json")
     assert code == 2 and "other.json is of another model" in err
     assert "cpu Another CPU and Intel(R) Xeon(R) Processor" in err

@@ -87,7 +87,7 @@ def test_jobs_of_a_round_that_was_ended_in_its_middle_have_a_table(tmp_path: Pat
         cut.write_text(head + "".join(row for row in rows if row.split(",")[2] in jobs[:count]))
         groups = groups_of({"jobs": cut})
         first, *lines = [*fresh_table(cut, groups), *compared_tables(groups)]
-        assert f"{count} of 84 jobs were measured so far" in first
+        assert f"{count} of 84 jobs were measured," in first
         assert any("| say so |" in line for line in lines)
 
 
@@ -99,8 +99,8 @@ def test_the_text_says_what_the_table_of_comparisons_says() -> None:
     wrong, reports = found.groups()
     share = f"{int(wrong) / int(reports):.1%}".replace("%", " %")
     assert f"Of {reports} reports on quiet jobs, {wrong} ({share}) are wrong" in page
-    said = f"of {reports} reports on quiet jobs, {wrong} were wrong ({share})"
-    assert said in COMPARING.read_text()
+    sentence = f"of {reports} reports on quiet jobs, {wrong} were wrong ({share})"
+    assert sentence in COMPARING.read_text()
 
 
 def test_nothing_is_above_its_limit() -> None:
@@ -215,11 +215,11 @@ def test_a_script_takes_how_often_to_measure(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(sys, "argv", ["/there/against.py", word])
         with pytest.raises(SystemExit) as refused:
             given_number(7)
-        said = f"against: argument 1, {word!r}, is no whole number above 0: leave it out for 7"
-        assert refused.value.code == said
+        message = f"against: argument 1, {word!r}, is no whole number above 0: leave it out for 7"
+        assert refused.value.code == message
 
 
-def test_every_maker_can_be_asked_what_it_lacks() -> None:
+def test_every_maker_answers_what_it_lacks() -> None:
     for one in TABLES:
         assert {lacking(one, of) for of in MAKERS} <= {"", "missing", "unequal conditions"}
 

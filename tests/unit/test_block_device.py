@@ -110,7 +110,7 @@ def test_a_virtual_disk_has_no_link(tmp_path: Path) -> None:
     made.virtio(tmp_path)
     disk = only_disk(tmp_path, "254:0", Virtualisation(hypervisor=True))
     assert (disk.transport, disk.link_bytes_per_second) == ("virtio", None)
-    assert disk.rotational is True, "as it is told, which means nothing"
+    assert disk.rotational is True, "as it is reported, which means nothing"
     assert "it is virtio" in (disk.link_reason or "")
 
 

@@ -1,4 +1,4 @@
-"""Clock and work per cycle, told apart."""
+"""Clock and work per cycle, distinguished."""
 
 import io
 from collections.abc import Iterator

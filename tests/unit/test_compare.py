@@ -1,4 +1,4 @@
-"""What is said of two sets of jobs, and how often it is wrong."""
+"""The words about two sets of jobs, and how often they are wrong."""
 
 import dataclasses
 import importlib
@@ -113,7 +113,7 @@ def test_the_interval_of_a_figure_holds_it() -> None:
     assert of_all - held <= 2 * more_than(0.05, of_all // 2), held
 
 
-def test_same_is_shown_and_not_what_nobody_could_see() -> None:
+def test_same_is_shown_and_not_what_could_not_show() -> None:
     hosts = Hosts(within=0.0005, between=0.0005)
     a, b = hosts.jobs(6), hosts.jobs(6)
     assert set(words(compared(a, b)).values()) == {Word.SAME}
@@ -121,8 +121,8 @@ def test_same_is_shown_and_not_what_nobody_could_see() -> None:
     coarse = Hosts(within=0.05)
     comparison = compared(coarse.jobs(4), coarse.jobs(4))
     assert set(words(comparison).values()) == {Word.UNDECIDED}
-    said = " ".join(undecided_sentences(comparison))
-    assert "undecided figures would show changes of" in said and "more jobs on each side" in said
+    text = " ".join(undecided_sentences(comparison))
+    assert "undecided figures would show changes of" in text and "more jobs on each side" in text
     assert Word.SAME in words(compared(coarse.jobs(8), coarse.jobs(8), margin=0.5)).values()
 
 
@@ -143,9 +143,9 @@ def test_one_against_one_needs_the_spread_between_jobs() -> None:
     alone = compared(a, b)
     assert set(words(alone).values()) == {Word.UNDECIDED}
     assert all(one.more == 3 for of in alone.cases for one in of.changes.values())
-    said = words(compared(a, b, earlier=hosts.jobs(12)))
-    assert said[hosts.cases[0]] is Word.WORSE
-    assert set(list(said.values())[1:]) <= {Word.SAME, Word.UNDECIDED}
+    found = words(compared(a, b, earlier=hosts.jobs(12)))
+    assert found[hosts.cases[0]] is Word.WORSE
+    assert set(list(found.values())[1:]) <= {Word.SAME, Word.UNDECIDED}
     assert set(words(compared(a, b, earlier=hosts.jobs(11))).values()) == {Word.UNDECIDED}
 
 
@@ -171,8 +171,8 @@ def test_a_moment_of_a_guest_is_no_change() -> None:
     own = dataclasses.replace(hosts, is_guest=False)
     assert set(words(compared(own.jobs(6), own.jobs(6, off))).values()) == {Word.BETTER}
     in_turn = [hosts.job(off if number % 2 else None) for number in range(12)]
-    said = words(compared(in_turn[::2], in_turn[1::2]))
-    assert set(said.values()) == {Word.BETTER}
+    found = words(compared(in_turn[::2], in_turn[1::2]))
+    assert set(found.values()) == {Word.BETTER}
 
 
 def test_what_neighbours_leave_a_guest_differs_between_two_moments() -> None:
@@ -186,7 +186,7 @@ def test_what_neighbours_leave_a_guest_differs_between_two_moments() -> None:
         assert {one[FigureKind.UNDISTURBED].word for one in changes} == {Word.SAME}
 
 
-def test_where_the_clock_was_set_back_nobody_knows_what_was_measured_in_turn() -> None:
+def test_where_the_clock_was_set_back_the_order_is_unknown() -> None:
     cases = tuple(f"mem.read {number}" for number in range(5))
     hosts = Hosts(cases, within=0.001, between=0.0, apart_s=30, is_guest=True)
     off = dict.fromkeys(cases, 1.08)

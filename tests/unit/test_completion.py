@@ -1,4 +1,4 @@
-"""What a shell completes, asked as bash asks for it."""
+"""What a shell completes, by the calls that bash makes."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.faults.command import CHECKOUT
 def completed(line: str, **environment: str) -> list[str]:
     """What stands in the place of the last word of a line."""
     words = line.split(" ")
-    asked = {
+    request = {
         "_HOSTBENCH_COMPLETE": "complete_bash",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(words) - 1),
@@ -23,7 +23,7 @@ def completed(line: str, **environment: str) -> list[str]:
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        env={**os.environ, **asked, **environment},
+        env={**os.environ, **request, **environment},
     )
     assert (answer.returncode, answer.stderr) == (0, "")
     return answer.stdout.split()

@@ -102,7 +102,7 @@ def test_a_quiet_host_and_one_that_tells_nothing() -> None:
 def test_a_host_is_quiet_only_if_what_others_used_is_known() -> None:
     assert condition(trial(0, others(None))).state is ConditionState.UNKNOWN
     assert condition(trial(0)).state is ConditionState.UNKNOWN
-    # One of several trials that nobody looked at may have been any.
+    # One of several trials without a look may have been any.
     assert condition(trial(0, others(0.0)), trial(1)).state is ConditionState.UNKNOWN
 
 
@@ -172,7 +172,7 @@ def test_two_threads_on_one_core_outside_this_host() -> None:
         assert verdict is Verdict.CLEAN and [one.code for one in reasons] == [SHARED_CORE]
         own = trial(3, others(0.0), sensitivity, sentinel(4, 4))
         assert Measured(planned(), METRICS, [*both, own]).values == [100.0]
-    # Nothing lost, nothing said.
+    # Nothing lost, nothing reported.
     assert condition(trial(0, others(0.0), host, sentinel(3.9, 3.2))).state is ConditionState.QUIET
 
 

@@ -78,6 +78,6 @@ def test_counts_are_held_against_the_loop_and_the_clock(
     (table,) = [block for block in section.blocks if isinstance(block, Table)]
     ((row,),) = [group.rows for group in table.groups]
     assert row[3:5] == (of_clock, of_loop)
-    said = [str(item) for one in section.blocks if isinstance(one, Bullets) for item in one.items]
-    assert len(said) == len(doubts)
-    assert all(part in text for part, text in zip(doubts, said, strict=True))
+    items = [str(item) for one in section.blocks if isinstance(one, Bullets) for item in one.items]
+    assert len(items) == len(doubts)
+    assert all(part in text for part, text in zip(doubts, items, strict=True))

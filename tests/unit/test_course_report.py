@@ -95,7 +95,7 @@ def plain(text: Text) -> str:
     return "".join(words).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def said(one: Part) -> str:
+def words_of(one: Part) -> str:
     """All sentences of a part."""
     found = [plain(block.text) for block in inside(one, Paragraph)]
     return " ".join([*found, *(plain(i) for block in inside(one, Bullets) for i in block.items)])
@@ -182,7 +182,7 @@ def test_our_limit_stands_with_its_source(section: Section) -> None:
     share = cell(row_table(cpu), "int", "1 thread", "ours of limit")
     assert isinstance(share, Share)
     assert share.ratio == pytest.approx(0.25, rel=0.05)
-    assert CLOCK in said(cpu)
+    assert CLOCK in words_of(cpu)
 
 
 def test_efficiency_as_printed_and_as_it_follows(section: Section) -> None:
@@ -193,12 +193,12 @@ def test_efficiency_as_printed_and_as_it_follows(section: Section) -> None:
 
 
 def test_what_does_not_hold_in_the_report_is_reported(section: Section) -> None:
-    text = said(part(section, "CPU speed"))
+    text = words_of(part(section, "CPU speed"))
     assert "The mean is not that of the runs in 1 row, most of all in int, 2 threads" in text
     assert "prints 12.50, but 2.299 over 36.64 in percent is 6.274" in text
     assert "divide by the number of runs" in text
     assert "It calls 30 operations one." in text
-    assert "the wrong way round in 2 rows" in said(part(section, "Memory latency"))
+    assert "the wrong way round in 2 rows" in words_of(part(section, "Memory latency"))
 
 
 def test_what_holds_is_not_reported() -> None:
@@ -209,7 +209,7 @@ def test_what_holds_is_not_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("efficiency", "said"),
+    ("efficiency", "reason"),
     [
         # Less is better: the limit over the figure, 50 %.
         (50.0, None),
@@ -224,15 +224,15 @@ def test_what_holds_is_not_reported() -> None:
     ],
 )
 def test_an_efficiency_that_does_not_follow_is_reported_by_its_kind(
-    efficiency: float, said: str | None
+    efficiency: float, reason: str | None
 ) -> None:
     changed = copy.deepcopy(PUBLISHED)
     rows = (("copy", 8, 1, 4.0, 2.0, efficiency),)
     changed["tables"] = ({**changed["tables"][1], "rows": rows},)
     table = Published.model_validate(changed).tables[0]
     sentences = list(slip_sentences(table, rows_of(table, whole())))
-    assert len(sentences) == (said is not None)
-    assert all(said in one for one in sentences if said)
+    assert len(sentences) == (reason is not None)
+    assert all(reason in one for one in sentences if reason)
 
 
 @pytest.mark.parametrize(
@@ -282,9 +282,9 @@ def test_rows_without_a_figure_keep_their_place_with_the_reason(section: Section
     net, memory = part(section, "TCP, two nodes"), part(section, "Memory latency")
     assert plain(cell(row_table(net), "TCP", "1 stream", "here")) == f"{Verdict.SKIPPED} (a)"
     assert plain(cell(row_table(net), "TCP", "2 streams", "here")) == "not measured (b)"
-    assert NO_FAR_HOST in said(net)
-    assert NOT_PLANNED in said(net)
-    assert "SIGKILL" in said(memory)
+    assert NO_FAR_HOST in words_of(net)
+    assert NOT_PLANNED in words_of(net)
+    assert "SIGKILL" in words_of(memory)
 
 
 def test_a_chart_has_a_line_for_ours_and_one_for_the_published(section: Section) -> None:
@@ -407,7 +407,7 @@ def _scaled(case: CaseResult, by: float) -> CaseResult:
 
 
 def test_the_naive_way_is_held_against_ours(section: Section) -> None:
-    text = said(part(section, "CPU speed"))
+    text = words_of(part(section, "CPU speed"))
     found = re.search(r"way of measuring gives ([0-9.]+) % of what ours gives in the median", text)
     assert found
     assert float(found[1]) == pytest.approx(25, rel=0.05)

@@ -145,9 +145,9 @@ def test_the_one_that_was_silent_for_longest_makes_room() -> None:
             newest = await connect()
             assert await says(*newest, GET) == b"HTTP/1.1 200 OK"
             assert await is_ended(silent[0][0])
-            # One that has asked before is worth more than strangers.
+            # One that has called before is worth more than strangers.
             assert await says(*known, GET) == b"HTTP/1.1 200 OK"
-            # Where all are at work, nobody makes room.
+            # Where all are at work, none makes room.
             for _, writer in (known, newest, *silent[1:]):
                 writer.write(GET.replace(b"/ ", b"/long "))
             await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""What trials are asked for, one after another; the transport only writes it down."""
+"""Which trials are requested, one after another; the transport only writes it down."""
 
 import json
 import signal
@@ -72,7 +72,7 @@ OPEN: dict[str, ParamValue] = {"threads": 2, "isa": "scalar", "store": "best"}
 
 
 class Undecided:
-    """A program whose `best` is another store each time it is asked."""
+    """A program whose `best` is another store in each trial."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, ParamValue]] = []
@@ -167,15 +167,15 @@ class Fallen:
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run."""
-        asked = dict(trial.params)
+        params = dict(trial.params)
         self.calls.append(dict(trial.params))
         for name, open_, others in (
             ("streams", "best", self._streams),
             (self._automatic, "auto", self._engines),
         ):
-            if asked.get(name, open_) == open_:
-                asked[name] = next(others)
-        yield start(params=asked | {"size_bytes": 4096})
+            if params.get(name, open_) == open_:
+                params[name] = next(others)
+        yield start(params=params | {"size_bytes": 4096})
         yield end().model_copy(update={"metrics": {RATE: 100.0, TRIED.name: None}})
 
 
@@ -205,7 +205,7 @@ def test_a_case_that_is_skipped_asks_no_program_and_no_gate(interrupt: Interrupt
 
     class Never(LocalWatch):
         def look(self, interrupt: Interrupt) -> IdleAnswer:
-            raise AssertionError("the gate was asked")
+            raise AssertionError("the gate was called")
 
     suite = Suite(name="quick", cases=(SuiteCase(workload="mem.copy"),))
     skipped = case(skip="there is no second host", peers=("mbw",))
@@ -429,7 +429,7 @@ def test_a_case_takes_no_longer_to_begin_or_to_show_among_thousands(
 def test_the_trials_of_cases_are_run_in_turn_and_those_of_before_count(
     interrupt: Interrupt,
 ) -> None:
-    """Two cases of three trials, of which an earlier session has run two of the first."""
+    """Two cases of three trials; an earlier session has run two of the first."""
     cases = tuple(case(case=name, params=OPEN | {"store": name}) for name in ("plain", "nt"))
     suite = Suite(
         name="quick", cases=(SuiteCase(workload="mem.copy"),), idle=IdleRules(policy="force")

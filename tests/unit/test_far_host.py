@@ -1,4 +1,4 @@
-"""What a far host is asked for, and who says where it is."""
+"""What is requested from a far host, and who says where it is."""
 
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,11 @@ def test_the_first_case_between_hosts(cases: list[PlannedCase], title: str | Non
     assert (between and between.title) == title
 
 
-def planned_targets(far_host: bool, *asked: dict[str, Any]) -> list[PlannedCase]:
-    return list(plan_of(far_host, *asked).cases)
+def planned_targets(far_host: bool, *cases: dict[str, Any]) -> list[PlannedCase]:
+    return list(plan_of(far_host, *cases).cases)
 
 
-def plan_of(far_host: bool, *asked: dict[str, Any]) -> Plan:
+def plan_of(far_host: bool, *cases: dict[str, Any]) -> Plan:
     target = param(
         "target",
         type="choice",
@@ -74,7 +74,7 @@ def plan_of(far_host: bool, *asked: dict[str, Any]) -> Plan:
     table = Table(
         protocol=1, program="net-bench", subsystem="net", version="0", workloads=(workload,)
     )
-    entries = tuple(SuiteCase(workload="net.tcp_stream", **one) for one in asked)
+    entries = tuple(SuiteCase(workload="net.tcp_stream", **one) for one in cases)
     suite = Suite(name="one", cases=entries, repeats=Repeats(min_trials=2, max_trials=3))
     return make_plan(suite, {"net": table}, host(), far_host=far_host)
 
@@ -82,8 +82,8 @@ def plan_of(far_host: bool, *asked: dict[str, Any]) -> Plan:
 @pytest.mark.parametrize(("far_host", "becomes"), [(False, "loopback"), (True, "far_host")])
 def test_auto_says_which_it_is(far_host: bool, becomes: str) -> None:
     """A figure of the loopback and one between two hosts are not of the same case."""
-    for asked in ({}, {"params": {"target": "auto"}}):
-        (one,) = planned_targets(far_host, asked)
+    for entry in ({}, {"params": {"target": "auto"}}):
+        (one,) = planned_targets(far_host, entry)
         assert one.params["target"] == one.call["target"] == becomes
         assert one.case == planned_targets(not far_host, {"params": {"target": becomes}})[0].case
     assert planned_targets(True, {})[0].case != planned_targets(False, {})[0].case

@@ -109,10 +109,10 @@ def test_a_far_host_that_is_lost_ends_a_peer(interrupt: Interrupt) -> None:
 
 
 def test_a_peer_without_a_session_is_in_the_record(interrupt: Interrupt) -> None:
-    said = events(refusing(422, "invalid"), trial(), interrupt)
-    start = next(said)
+    found = events(refusing(422, "invalid"), trial(), interrupt)
+    start = next(found)
     with pytest.raises(TrialFailed, match="it says no"):
-        next(said)
+        next(found)
     assert isinstance(start, PeerStartEvent) and start.tool == "sockperf"
 
 

@@ -477,6 +477,7 @@ def test_help_has_the_exit_codes_of_the_command(
     assert {int(code) for code, _ in lines} == codes
     own = {int(code): meaning for code, meaning in lines}
     assert own[0] != ExitCode.OK.meaning and own[2] == ExitCode.USAGE.meaning
+    assert "orchestrator" not in own.get(8, "")
 
 
 def test_documents_may_be_files_or_directories_of_hosts(

@@ -131,13 +131,13 @@ def test_a_document_that_is_not_posted_is_named_and_here(
     assert f"n2: {why}" in err and "n1: " not in err
     assert why in " ".join(out.split())
     assert len(list(tmp_path.glob("c/*/*/result.json"))) == 2
-    for options, said in (
+    for options, message in (
         (("--post=https://bench.example:8000",), "--post and --post-keys belong together"),
         (("--post-keys=poster",), "--post and --post-keys belong together"),
         (("--post=http://bench.example:8000", "--post-keys=poster"), "would send the key unencr"),
         (("--post=bench.example", "--post-keys=poster"), "is not the address of an orchestrator"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             run("run", "quick", "--name=d", where, *options)
 
 
@@ -184,7 +184,7 @@ def test_going_on_with_other_options_names_the_one_that_differs(
     )  # fmt: skip
     assert run("run", "quick", "--name=c", "--no-documents", *begun) == 0
     kept = dict(engine.kept)
-    # The same ones, some of them, and what the environment says: nobody asked for a change.
+    # The same ones, some of them, and what the environment says: no change was requested.
     monkeypatch.setenv("HOSTBENCH_IMAGE", "i:2")
     for same in (begun, begun[:2], ()):
         assert run("run", "quick", "--name=c", "--no-documents", *same) == 0

@@ -45,7 +45,7 @@ RACKS = [f"--rack=rack{rack}=node{rack}*" for rack in range(4)]
 ROUND_S = 30.0
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = run_command_line(["fleet", *arguments])
     out, err = capsys.readouterr()
     return code, out, err
@@ -91,21 +91,21 @@ def test_from_the_schedule_to_the_slow_host(
 ) -> None:
     """Print rounds, measure them, measure what is suspect, and read the answer in every form."""
     own = network(node104=0.78, rack2=0.75)
-    code, out, _ = said(capsys, "schedule", *own.nodes, *RACKS, "--rounds=10", "--json")
+    code, out, _ = printed(capsys, "schedule", *own.nodes, *RACKS, "--rounds=10", "--json")
     assert code == 0
     schedule = json.loads(out)
     assert schedule["racks"] == own.racks and schedule["pairs"] == 120
     assert schedule["links_share"] == pytest.approx(120 / 276)
     numbers = count()
     store(tmp_path, documents(own, schedule["rounds"], numbers, cluster="c", campaign="first"))
-    code, out, _ = said(capsys, "pairs", str(tmp_path), *RACKS, "--json")
+    code, out, _ = printed(capsys, "pairs", str(tmp_path), *RACKS, "--json")
     matrix = PairMatrix.model_validate_json(out)
     again = [one.pairs for one in matrix.next_rounds]
     assert again, "what is slow was measured ten times, and twelve decide"
     store(tmp_path, documents(own, again, numbers, cluster="c", campaign="second"))
 
     page = tmp_path / "pairs.html"
-    code, out, _ = said(capsys, "pairs", str(tmp_path), *RACKS, f"--html={page}")
+    code, out, _ = printed(capsys, "pairs", str(tmp_path), *RACKS, f"--html={page}")
     assert code == ExitCode.WORSE
     assert out.startswith("Slow: 1 host and 1 uplink")
     lines = [line.split() for line in out.splitlines()]
@@ -115,16 +115,16 @@ def test_from_the_schedule_to_the_slow_host(
     text = page.read_text()
     assert "<script" not in text and "Host node104.</strong> −2" in text
 
-    code, out, _ = said(capsys, "pairs", str(tmp_path), *RACKS, "--csv")
+    code, out, _ = printed(capsys, "pairs", str(tmp_path), *RACKS, "--csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     slow = {(row["kind"], row["name"]) for row in rows if row["word"] == "slow"}
     assert {("host", "node104"), ("uplink", "rack2")} <= slow
     assert sum(row["kind"] == "host" for row in rows) == 24
     assert all(float(row["value"]) > 5e8 for row in rows if row["kind"] == "link")
 
-    code, out, _ = said(capsys, "pairs", str(tmp_path), "--campaign=first", "--json")
+    code, out, _ = printed(capsys, "pairs", str(tmp_path), "--campaign=first", "--json")
     assert json.loads(out)["measurements"] == 120
-    code, _, err = said(capsys, "pairs", str(tmp_path), "--campaign=frist")
+    code, _, err = printed(capsys, "pairs", str(tmp_path), "--campaign=frist")
     assert code == 2 and "did you mean 'first'" in err and "first, second" in err
 
 
@@ -140,7 +140,7 @@ def test_the_report_of_a_fleet_has_its_network(
     (damaged / DOCUMENT).write_text("{")
     page = tmp_path / "fleet.html"
     given = (str(tmp_path / "jobs"), *RACKS)
-    code, out, _ = said(capsys, "report", *given, f"--html={page}")
+    code, out, _ = printed(capsys, "report", *given, f"--html={page}")
     assert code == ExitCode.WORSE
     words = " ".join(out.split())
     assert "Slow: 1 host and 1 uplink." in words and "uplink of rack rack2" in words
@@ -149,7 +149,7 @@ def test_the_report_of_a_fleet_has_its_network(
     assert "Is the network between the hosts as it should be?" in text
     assert "Which hosts are bad?" in text and "Host node104.</strong> −" in text
     assert "Pairs of hosts beside sound pairs" in text and "<script" not in text
-    code, out, _ = said(capsys, "report", *given, "--json")
+    code, out, _ = printed(capsys, "report", *given, "--json")
     fleet = FleetCheck.model_validate_json(out)
     matrix = fleet.pairs
     # A slow network alone makes the exit code, too.
@@ -163,14 +163,14 @@ def test_the_report_of_a_fleet_has_its_network(
     assert exit_code(fine, Require.NOT_WORSE) is ExitCode.WORSE
     without = fine.model_copy(update={"pairs": None})
     assert exit_code(without, Require.NOT_WORSE) is ExitCode.OK
-    code, out, _ = said(capsys, "pairs", *given, "--json")
+    code, out, _ = printed(capsys, "pairs", *given, "--json")
     alone = PairMatrix.model_validate_json(out)
     assert code == ExitCode.WORSE and "damaged" in alone.left_out[-1]
     assert matrix is not None
     assert matrix == alone.model_copy(update={"left_out": alone.left_out[:-1]})
-    _, out, _ = said(capsys, "report", *given, "--csv")
+    _, out, _ = printed(capsys, "report", *given, "--csv")
     rows = [row for row in csv.DictReader(io.StringIO(out)) if row["network"]]
-    _, out, _ = said(capsys, "pairs", *given, "--csv")
+    _, out, _ = printed(capsys, "pairs", *given, "--csv")
     expected = list(csv.DictReader(io.StringIO(out)))
     assert len(rows) == len(expected) > 200
     for row, other in zip(rows, expected, strict=True):
@@ -187,15 +187,15 @@ def test_a_rack_needs_a_network(tmp_path: Path, capsys: pytest.CaptureFixture[st
         job = tmp_path / document.job.id
         job.mkdir()
         (job / DOCUMENT).write_text(document.model_dump_json())
-    code, out, err = said(capsys, "report", str(tmp_path), "--rack=r1=node1")
+    code, out, err = printed(capsys, "report", str(tmp_path), "--rack=r1=node1")
     assert code == ExitCode.USAGE and not out and "--rack 'r1=node1' is about a network" in err
 
 
 def test_a_full_schedule_has_every_pair(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "schedule", "a", "b", "c", "--full")
+    code, out, _ = printed(capsys, "schedule", "a", "b", "c", "--full")
     assert code == 0 and out.splitlines()[-1].startswith("3 pairs of 3 nodes, 100.0 % of all")
     assert len(out.splitlines()) == 4
-    assert said(capsys, "schedule", "a", "b")[1].startswith("round 1: ")
+    assert printed(capsys, "schedule", "a", "b")[1].startswith("round 1: ")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_bad_input_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    code, _, err = said(capsys, *arguments)
+    code, _, err = printed(capsys, *arguments)
     assert code == ExitCode.USAGE
     assert words in err and len(err.splitlines()) == 1
 
@@ -235,9 +235,9 @@ def test_documents_that_make_no_matrix(tmp_path: Path, capsys: pytest.CaptureFix
         (str(tmp_path / "two"), "--case=cpu.fma"): "--case 'cpu.fma' is no case of these documents",
     }
     for arguments, words in cases.items():
-        code, _, err = said(capsys, "pairs", *arguments)
+        code, _, err = printed(capsys, "pairs", *arguments)
         assert code == ExitCode.USAGE and words in err and len(err.splitlines()) == 1
-    code, out, _ = said(capsys, "pairs", str(tmp_path / "one"), str(tmp_path / "two"))
+    code, out, _ = printed(capsys, "pairs", str(tmp_path / "one"), str(tmp_path / "two"))
     assert code == ExitCode.UNDECIDED
     assert out.startswith("Unknown: 1 measurement between 2 hosts are too few")
     assert "not used: 1 document of one host alone" in out
@@ -261,7 +261,7 @@ def test_the_same_pair_twice_is_a_repeat_and_the_same_document_counts_once(
     own = network()
     there, back = ("node000", "node001"), ("node001", "node000")
     store(tmp_path, documents(own, [[there], [back], [("node002", "node003")]], count()))
-    code, out, _ = said(capsys, "pairs", str(tmp_path), str(tmp_path), "--json")
+    code, out, _ = printed(capsys, "pairs", str(tmp_path), str(tmp_path), "--json")
     assert code == ExitCode.UNDECIDED
     matrix = json.loads(out)
     assert matrix["measurements"] == 3
@@ -440,7 +440,7 @@ def test_names_from_documents_are_escaped_and_markdown_has_the_tables() -> None:
 
 def test_a_full_schedule_is_written_as_it_is_made(capsys: pytest.CaptureFixture[str]) -> None:
     nodes = [f"n{at}" for at in range(400)]
-    code, out, _ = said(capsys, "schedule", *nodes, "--full", "--json")
+    code, out, _ = printed(capsys, "schedule", *nodes, "--full", "--json")
     found = json.loads(out)
     assert code == 0 and found["pairs"] == 79_800 and found["links_share"] == 1.0
     assert {frozenset(pair) for one in found["rounds"] for pair in one} == {

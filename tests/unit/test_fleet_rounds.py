@@ -94,7 +94,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MeasuredNetwork:
     return one
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = run_command_line(["fleet", *arguments])
     out, err = capsys.readouterr()
     return code, out, err
@@ -110,7 +110,7 @@ def test_from_matchings_to_the_slow_host_by_a_retest(
     """The cluster names the racks, and the documents keep them."""
     engine.labels[None] = engine.network.racks
     where = f"--results={tmp_path}"
-    code, out, err = said(
+    code, out, err = printed(
         capsys,
         *run("net-two-hosts", "--name=net", "--pairs=matchings", "--rounds=8", where),
         "--json",
@@ -127,15 +127,15 @@ def test_from_matchings_to_the_slow_host_by_a_retest(
     assert len(list(tmp_path.glob("net/*/*/result.json"))) == 96
 
     again = run("--name=again", "--pairs=retest", "--of=net", where)
-    code, _, err = said(capsys, *again)
+    code, _, err = printed(capsys, *again)
     assert code == 0, err
     retest = engine.kept["again"]
     assert retest.suite == made.suite and retest.nodes == made.nodes
     assert retest.racks == made.racks == engine.network.racks
-    met = Counter(node for pair in retest.pairs for node in pair.nodes)
-    assert met["node104"] == 12
+    pairings = Counter(node for pair in retest.pairs for node in pair.nodes)
+    assert pairings["node104"] == 12
     collected = [str(tmp_path / name) for name in ("net", "again")]
-    code, out, _ = said(capsys, "pairs", *collected, "--json")
+    code, out, _ = printed(capsys, "pairs", *collected, "--json")
     matrix = PairMatrix.model_validate_json(out)
     assert code == ExitCode.WORSE
     assert {one.host: one.rack for one in matrix.hosts} == engine.network.racks
@@ -144,7 +144,7 @@ def test_from_matchings_to_the_slow_host_by_a_retest(
     both = [*run("--pairs=retest", "--of=net", "--of=again", where), "--name"]
     of: list[str] = []
     for number in range(9):
-        code, _, err = said(capsys, *both, f"more{number}", *of)
+        code, _, err = printed(capsys, *both, f"more{number}", *of)
         assert code == 0, err
         if "nothing to measure again" in err:
             break
@@ -165,7 +165,7 @@ def test_racks_that_the_user_names_go_before_those_of_the_cluster(
     engine.labels = {None: dict.fromkeys(engine.network.nodes, "r"), "row": engine.network.racks}
     given = run("--name=net", "--pairs=matchings", "--rounds=1", *options, "--no-documents")
     for begin in (["net-two-hosts"], []):
-        code, _, err = said(capsys, *given, *begin)
+        code, _, err = printed(capsys, *given, *begin)
         assert code == 0 and "campaign net: 12 pairs of 24 nodes in 4 racks\n" in err, err
     assert engine.kept["net"].racks == engine.network.racks
     assert are_inside(engine, engine.kept["net"].pairs)
@@ -174,7 +174,7 @@ def test_racks_that_the_user_names_go_before_those_of_the_cluster(
 def test_a_tournament_has_every_pair(
     engine: MeasuredNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = said(
+    code, _, err = printed(
         capsys,
         *run(
             "net-two-hosts",
@@ -192,12 +192,12 @@ def test_a_tournament_has_every_pair(
         0: ["--pairs=tournament"],
         2: ["--pairs=matchings", "--rounds=1"],
     }.items():
-        assert said(capsys, *run("--name=all", "--no-documents", *more))[0] == code
-    code, _, err = said(capsys, *run("--name=all", "--pairs=tournament", "--rack=r=node000"))
+        assert printed(capsys, *run("--name=all", "--no-documents", *more))[0] == code
+    code, _, err = printed(capsys, *run("--name=all", "--pairs=tournament", "--rack=r=node000"))
     assert code == 2 and "or has other racks" in err
     engine.kept["nodes"] = campaign(name="nodes")
     for options in (["--pairs=tournament"], ["--pairs=retest", "--of=all"]):
-        code, _, err = said(capsys, *run("--name=nodes", "--no-documents", *options))
+        code, _, err = printed(capsys, *run("--name=nodes", "--no-documents", *options))
         assert code == 2 and "campaign nodes measures other pairs" in err, err
 
 
@@ -232,7 +232,7 @@ def test_bad_input_is_one_line(
     arguments: list[str],
     words: str,
 ) -> None:
-    code, _, err = said(capsys, *run(*arguments))
+    code, _, err = printed(capsys, *run(*arguments))
     assert code == 2 and words in err.replace("\n", " "), err
     assert engine.kept == {}
 

@@ -60,10 +60,10 @@ def certificate(directory: Path, name: str) -> Path:
     request = (
         f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name}"
     )
-    said = subprocess.run(
+    made = subprocess.run(
         [*request.split(), "-keyout", "-", "-out", "-"], check=True, capture_output=True
     )
-    path.write_bytes(said.stdout)
+    path.write_bytes(made.stdout)
     return path
 
 
@@ -76,7 +76,7 @@ def test_the_status_decides(monkeypatch: pytest.MonkeyPatch, status: int, code: 
     assert str(status) in ended.stdout
 
 
-def test_nobody_there_is_unhealthy_and_says_why() -> None:
+def test_no_server_is_unhealthy_and_says_why() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         port = server.server_port
     ended = check(f"127.0.0.1:{port}")

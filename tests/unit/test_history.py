@@ -44,7 +44,7 @@ def test_where_nothing_changed_one_history_in_twenty_says_so_at_most() -> None:
 
 
 def drifting(seed: int, count: int, autocorrelation: float) -> list[float]:
-    """Logarithms each of which takes over so much of what the one before it was off by."""
+    """Logarithms; each takes over so much of what the one before it was off by."""
     rng, log, logs = random.Random(seed), 0.0, []
     for _ in range(50 + count):
         log = autocorrelation * log + rng.gauss(0, 0.01)

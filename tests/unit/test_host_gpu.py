@@ -139,8 +139,8 @@ def test_without_the_program_there_is_a_reason(programs: Path, tmp_path: Path) -
 def test_who_does_not_ask_starts_no_driver(programs: Path, tmp_path: Path) -> None:
     lists(programs, listing(H100))
     assert inventory(tmp_path).gpus is None
-    asked = inventory(tmp_path, gpu=True).gpus
-    assert asked is not None and asked.devices[0].uuid == "GPU-1"
+    seen = inventory(tmp_path, gpu=True).gpus
+    assert seen is not None and seen.devices[0].uuid == "GPU-1"
 
 
 def test_the_service_that_has_gpus_speaks_for_its_host() -> None:

@@ -134,7 +134,7 @@ def test_a_containers_own_layer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
         ("", "not listed"),
     ],
 )
-def test_a_device_that_nobody_knows(
+def test_an_unknown_device(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at: Path, mounts: str, part: str
 ) -> None:
     pretend(monkeypatch, ANONYMOUS)

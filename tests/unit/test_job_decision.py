@@ -30,36 +30,36 @@ def decided(root: Path, job: JobDirectory, **environment: str) -> JobDecisions:
 
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[JobDecisions]]:
-    """A host that became slower by 7 % after BEFORE jobs, and what was said of each job then."""
+    """A host that became slower by 7 % after BEFORE jobs, and the decision on each job then."""
     root = tmp_path_factory.mktemp("slower")
     rng = random.Random(5)
-    said = []
+    decisions = []
     for number in range(BEFORE + 6):
         factor = (1.0 if number < BEFORE else 0.93) * (1 + rng.gauss(0, 0.003))
-        said.append(decided(root, stored_job(root, number, factor)))
-    return root, said
+        decisions.append(decided(root, stored_job(root, number, factor)))
+    return root, decisions
 
 
 def test_a_change_is_seen_after_a_few_jobs(slower: tuple[Path, list[JobDecisions]]) -> None:
-    _, said = slower
-    words = [{one.history.word for one in each.figures} for each in said]
+    _, decisions = slower
+    words = [{one.history.word for one in each.figures} for each in decisions]
     assert words[:11] == [{Word.UNDECIDED}] * 11
     assert words[11:BEFORE] == [{Word.SAME}] * 2
     assert words[-2:] == [{Word.WORSE}] * 2
-    for one in said[-1].figures:
+    for one in decisions[-1].figures:
         (change,) = one.history.changes
         assert abs(change.jobs_before - BEFORE) <= 1, one.check.title
-        assert change.high < 1 and one.history.points[-1].job == said[-1].job
+        assert change.high < 1 and one.history.points[-1].job == decisions[-1].job
         assert one.check.word is HostWord.NO_REFERENCE
 
 
 def test_later_jobs_change_nothing_of_what_is_reported(
     slower: tuple[Path, list[JobDecisions]],
 ) -> None:
-    root, said = slower
+    root, decisions = slower
     with FigureIndex(root) as index:
         decider = JobDecider(index, {"HOME": str(root / "home")})
-        for before in said:
+        for before in decisions:
             assert decider.of(JobDirectory(root / before.job).load()) == before
 
 

@@ -32,7 +32,7 @@ from hostbench.host.lock import (
 from hostbench.model.service import FENCE_MOST
 from tests.patience import SOON_S
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def directory_of_others() -> Iterator[Path]:
     directory.chmod(0o555)
     user = os.geteuid()
     if user == 0:
-        os.seteuid(NOBODY)
+        os.seteuid(OTHER_USER)
     yield directory
     os.seteuid(user)
     directory.chmod(0o755)
@@ -417,7 +417,7 @@ def test_two_processes_never_have_it_together_and_fences_never_fall(path: Path) 
     outputs = [process.communicate(timeout=110)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     grants = sorted(json.loads(line) for output in outputs for line in output.splitlines())
-    assert len(grants) >= 10  # whoever is overtaken skips some
+    assert len(grants) >= 10  # one that is overtaken skips some
     for before, after in itertools.pairwise(grants):
         assert before[1] <= after[0], "both had it"
         assert before[2] < after[2], "a lower fence came after a higher one"

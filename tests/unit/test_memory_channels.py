@@ -1,4 +1,4 @@
-"""Memory channels from tables of SMBIOS, or why nobody knows them."""
+"""Memory channels from tables of SMBIOS, or why they are unknown."""
 
 import os
 import tempfile

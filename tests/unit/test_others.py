@@ -212,7 +212,7 @@ def test_the_control_group_of_a_process(tmp_path: Path) -> None:
     assert control_group(tmp_path, 6) is None
 
 
-def test_nobody_is_accused_of_nothing() -> None:
+def test_no_process_is_named_without_a_load() -> None:
     assert taken_by(None) is None
     assert taken_by(others(process("cron", 0.02), cpu_s=0.03)) is None
     assert taken_by(others(cpu_s=None)) is None

@@ -43,8 +43,8 @@ def test_a_tournament_has_every_pair_once(count: int) -> None:
     rounds = tournament(nodes)
     assert len(rounds) == rounds_most(count)
     are_matchings(rounds, nodes)
-    met = links(rounds)
-    assert len(met) == pairs_of(count) and set(met.values()) == {1}
+    measured = links(rounds)
+    assert len(measured) == pairs_of(count) and set(measured.values()) == {1}
 
 
 @given(st.data(), st.integers(2, 60), st.integers(0, 9))
@@ -98,17 +98,17 @@ def test_retests_measure_each_suspect_so_often(
     good = set(nodes[hosts:])
     rounds = retests(suspects, good, racks, Counter(), repeats, seed)
     are_matchings(rounds, nodes, perfect=False)
-    met = links(rounds)
-    by_host = Counter(host for pair in met.elements() for host in pair)
+    measured = links(rounds)
+    by_host = Counter(host for pair in measured.elements() for host in pair)
     assert all(by_host[host] >= repeats for host in suspects.hosts)
-    assert all(met[one] >= repeats for one in suspects.links)
-    assert sum(met.values()) == repeats * (hosts + uplinks + links_count)
+    assert all(measured[one] >= repeats for one in suspects.links)
+    assert sum(measured.values()) == repeats * (hosts + uplinks + links_count)
 
 
 def test_a_suspect_meets_a_new_partner_each_time() -> None:
     nodes = named(10)
-    met = Counter({link(("n0", partner)): 1 for partner in nodes[1:6]})
-    rounds = retests(Suspects(hosts=("n0",)), set(nodes[1:]), {}, met, 4)
+    measured = Counter({link(("n0", partner)): 1 for partner in nodes[1:6]})
+    rounds = retests(Suspects(hosts=("n0",)), set(nodes[1:]), {}, measured, 4)
     partners = {host for one in rounds for pair in one for host in pair} - {"n0"}
     assert partners == {"n6", "n7", "n8", "n9"}
 

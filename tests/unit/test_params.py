@@ -96,8 +96,8 @@ DEVICE = param("device", type="text", default="auto", min=None, max=None)
 def test_texts_that_are_no_name(value: ParamValue) -> None:
     with pytest.raises(UsageError) as caught:
         check_value(DEVICE, value, ALLOWED_CPUS)
-    said = caught.value.message
-    assert "device" in said and "a name of 1 to 128 of A-Z" in said and "\n" not in said
+    message = caught.value.message
+    assert "device" in message and "a name of 1 to 128 of A-Z" in message and "\n" not in message
 
 
 def test_all_names_are_several_cases() -> None:

@@ -24,8 +24,8 @@ print(re.search(r"AnonHugePages: +([0-9]+) kB", text)[1])
 """
 
 
-def huge_bytes(asked: str) -> int:
-    command = Pages(asked).command((sys.executable, "-I", "-S", "-c", TOUCH))
+def huge_bytes(pages: str) -> int:
+    command = Pages(pages).command((sys.executable, "-I", "-S", "-c", TOUCH))
     return int(subprocess.check_output(command, text=True)) * 1024
 
 

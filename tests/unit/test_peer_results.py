@@ -299,7 +299,7 @@ def not_installed(index: int = 0) -> TrialRecord:
     return judged_peer_trial(record, Echo(), BESIDE, None)
 
 
-def test_a_missing_peer_is_skipped_and_said_once() -> None:
+def test_a_missing_peer_is_skipped_and_reported_once() -> None:
     whole = document(our_trial(100.0, 0), not_installed())
     _, peer = only(whole)
     assert (peer.verdict, peer.version, peer.command) == (Verdict.SKIPPED, None, ())

@@ -91,7 +91,7 @@ def on_gpus(
     reason: str | None = None,
     unsupported: dict[str, str] | None = None,
 ) -> list[PlannedCase]:
-    """The cases of both types on a host with these devices; None: nobody looked. `reason`: why the
+    """The cases of both types on a host with these devices; None: without a look. `reason`: why the
     look failed. `unsupported`: types that the first device lacks."""
     one = param(
         "device", type="text", default="auto", named=True, resolved=("auto",), min=None, max=None
@@ -129,7 +129,7 @@ def test_without_a_gpu_one_case_is_left_that_takes_no_time(
     (case,) = on_gpus(devices, device)
     assert case.params["device"] == "auto" and case.params["dtype"] == "fp64"
     assert (case.trial_time_s, case.peers_time_s) == (0.0, 0.0)
-    # It is asked for all the same, and the host may have changed since it was looked at.
+    # It is requested all the same, and the host may have changed since it was looked at.
     assert case.timeout_s > 30
 
 
@@ -153,7 +153,7 @@ def test_a_second_card_may_have_what_the_first_one_lacks() -> None:
 @pytest.mark.parametrize(
     ("devices", "reason"), [(None, None), ((), "gpu-bench did not answer within 30 s")]
 )
-def test_where_nobody_looked_the_program_decides(
+def test_without_a_look_the_program_decides(
     devices: tuple[Gpu, ...] | None, reason: str | None
 ) -> None:
     cases = on_gpus(devices, reason=reason)
@@ -373,8 +373,8 @@ def test_a_case_changes_only_the_repeats_it_names() -> None:
 
 
 def test_trials_aim_at_what_the_suite_says_or_the_kind_of_resource() -> None:
-    (said,) = plan(entry(), repeats=Repeats(target_half_width=0.3)).cases
-    assert said.repeats.target == 0.3
+    (case,) = plan(entry(), repeats=Repeats(target_half_width=0.3)).cases
+    assert case.repeats.target == 0.3
     targets = {one.name: one.target_half_width for one in subsystems().values()}
     assert targets == {"cpu": 0.02, "gpu": 0.02, "mem": 0.05, "disk": 0.10, "net": 0.10}
 

@@ -47,7 +47,7 @@ def receipt(document: ResultDocument, known: Baseline | None = None) -> Receipt:
 
 
 def with_cases(document: ResultDocument, **changes: object) -> ResultDocument:
-    """The document, every case of which is so."""
+    """The document, with every case so."""
     cases = tuple(case.model_copy(update=changes) for case in document.cases)
     return document.model_copy(update={"cases": cases})
 
@@ -150,20 +150,20 @@ def test_items_stand_in_the_order_of_what_they_cost() -> None:
     assert "has no figure to use (1 invalid)." in found.items[0].text
     lost = [item.lost_ratio or 0.0 for item in found.items[:7]]
     assert lost == sorted(lost, reverse=True)
-    said = {item.text: item for item in found.items}
-    channel = said["1 of 2 memory channels seems empty."]
+    items = {item.text: item for item in found.items}
+    channel = items["1 of 2 memory channels seems empty."]
     assert channel.lost_ratio == 0.5 and "SMBIOS lists memory on 1" in channel.evidence
     assert (
-        said["The CPU quota of this control group (1.5 of 2 CPUs) limits this job."].lost_ratio
+        items["The CPU quota of this control group (1.5 of 2 CPUs) limits this job."].lost_ratio
         == 0.25
     )
-    neighbour = said[
+    neighbour = items[
         "Another guest on the same machine took up to 6.2 % of the CPU time (steal time)."
     ]
     assert neighbour.lost_ratio == pytest.approx(0.06)
     assert "94.0 % of it" in neighbour.evidence
-    assert {"Turbo is off.", "The governor powersave keeps the lowest clock."} <= said.keys()
-    assert any(text.startswith("Transparent huge pages are off") for text in said)
+    assert {"Turbo is off.", "The governor powersave keeps the lowest clock."} <= items.keys()
+    assert any(text.startswith("Transparent huge pages are off") for text in items)
     limit = next(item for item in found.items if "of its limit" in item.text)
     assert not limit.is_fault and "unknown without a baseline" in limit.evidence
 
@@ -211,10 +211,10 @@ def test_bytes_of_disks_and_time_of_cpus_are_two_findings() -> None:
         first.model_copy(update={"condition": writer}),
         *(case.model_copy(update={"condition": hog}) for case in rest),
     )
-    said = [item.text for item in receipt(document.model_copy(update={"cases": cases})).items]
-    assert "Other processes took up to 50.0 % of the CPU time: stress-ng, pid 7." in said
+    texts = [item.text for item in receipt(document.model_copy(update={"cases": cases})).items]
+    assert "Other processes took up to 50.0 % of the CPU time: stress-ng, pid 7." in texts
     moved = "Other processes moved up to 80.0 % of the bytes to and from disks: dd, pid 12."
-    assert moved in said
+    assert moved in texts
 
 
 def test_what_the_figures_do_not_show_costs_nothing() -> None:
@@ -235,9 +235,9 @@ def test_a_small_share_is_named_of_what_it_disturbed(verdict: Verdict, is_named:
         state=ConditionState.SHARED, share=0.02, culprit="stress-ng, pid 12", is_sure=True
     )
     document = with_cases(whole(), condition=condition, delivered_ratio=None, verdict=verdict)
-    said = [item.text for item in receipt(document).items]
+    texts = [item.text for item in receipt(document).items]
     of_hog = "Other processes took up to 2.0 % of the CPU time: stress-ng, pid 12."
-    assert (of_hog in said) is is_named
+    assert (of_hog in texts) is is_named
 
 
 def chased(cycles: dict[str, float]) -> ResultDocument:
@@ -299,8 +299,8 @@ def test_the_page_begins_with_it() -> None:
     assert "3 more to look at" in head or head.count("<li>") >= 5
     low = report_of(of_host(50, 0.9), "r", check_host([measured_job(of_host(50, 0.9))], baseline()))
     assert '<div class="answer bad">' in html(low)
-    said = markdown(low)
-    assert said.index("**Is this host as it should be? No:") < said.index("- What:")
+    text = markdown(low)
+    assert text.index("**Is this host as it should be? No:") < text.index("- What:")
 
 
 def test_run_and_report_find_a_baseline_by_themselves(
@@ -315,9 +315,9 @@ def test_run_and_report_find_a_baseline_by_themselves(
     assert "7 other hosts of this model" in rendered(job, Format.HTML)
     stream = io.StringIO()
     show_result(document, stream)
-    said = " ".join(stream.getvalue().split())
-    assert "Is this host as it should be? No: 12 of 12 headline figures are worse" in said
-    assert "1. cpu.fma" in said and "Look at the clock" in said
+    printed = " ".join(stream.getvalue().split())
+    assert "Is this host as it should be? No: 12 of 12 headline figures are worse" in printed
+    assert "1. cpu.fma" in printed and "Look at the clock" in printed
     (tmp_path / "baselines/it.json").write_text("{}")
     assert "A baseline was not used:" in rendered(job, Format.MARKDOWN)
 

@@ -43,11 +43,11 @@ def test_a_count_stays_beside_its_verdict(length: int) -> None:
     verdicts = {Verdict.CLEAN: 38, Verdict.NOISY: 10, Verdict.DISTURBED: 2, Verdict.SKIPPED: 1}
     header, *lines = table(verdicts, "h" * length)
     at = header.index("verdicts")
-    said = [line[at:].strip() for line in lines]
-    assert len(said) > 1 and max(map(len, lines)) <= 80
-    pairs = " ".join(said).split(", ")
+    counts = [line[at:].strip() for line in lines]
+    assert len(counts) > 1 and max(map(len, lines)) <= 80
+    pairs = " ".join(counts).split(", ")
     assert pairs == ["38 clean", "10 noisy", "2 disturbed", "1 skipped"]
-    assert all(line.split()[0].isdigit() for line in said)
+    assert all(line.split()[0].isdigit() for line in counts)
 
 
 def test_a_job_without_verdicts() -> None:
@@ -66,7 +66,7 @@ def test_a_job_of_many_cases_has_a_line_for_each() -> None:
     assert len(lines) < 80
     words = " ".join(text.getvalue().split())
     assert re.search(r"likwid-bench 5.2.2: ours/peer 1.\d+ to 1.\d+ in \d+ cases \(", words)
-    # What is wrong is said in full, each kind once.
+    # What is wrong is reported in full, each kind once.
     for verdict in (Verdict.FAILED, Verdict.INVALID):
         first, *others = [case for case in shown if case.verdict is verdict]
         such = f"{1 + len(others)} cases, such as {first.title}" if others else first.title

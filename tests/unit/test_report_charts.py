@@ -156,7 +156,7 @@ def test_bars_of_nothing() -> None:
     ("deviations", "reach"),
     [
         ((0.001, -0.002, 0.003, -0.0099) * 5, 0.01),
-        # One of twenty is far away: the others are still told apart.
+        # One of twenty is far away: the others are still distinct.
         ((*(0.004 for _ in range(20)), 0.09), 0.01),
         ((0.03, -0.04, 0.045) * 5, 0.05),
         ((0.03, -0.04, 0.045), 0.50),  # of so few, none is odd

@@ -131,10 +131,10 @@ def test_ids_are_unique(page: str) -> None:
 
 def test_every_verdict_is_reported_on_top(report: Report, page: str) -> None:
     assert dict(report.tally)[Verdict.SKIPPED] == 1
-    said = text_of(page)
-    assert said.index("1 case of 182 is failed") < said.index("Summary")
-    assert "6 cases of 182 are invalid: the figure is above its theoretical limit" in said
-    assert re.search(r"\d+ cases of 182 are disturbed", said)
+    text = text_of(page)
+    assert text.index("1 case of 182 is failed") < text.index("Summary")
+    assert "6 cases of 182 are invalid: the figure is above its theoretical limit" in text
+    assert re.search(r"\d+ cases of 182 are disturbed", text)
 
 
 def test_every_case_has_its_figures(report: Report) -> None:
@@ -180,15 +180,15 @@ def test_peers(report: Report, page: str) -> None:
     assert len(group.rows) == 16
     assert group.rows[0][1] == "likwid-bench peakflops_scalar_fma"
     assert re.fullmatch(r"0\.99\d+|1\.0\d+", str(group.rows[0][4]))
-    said = text_of(page)
-    assert "sysbench, skipped beside 16 cases: sysbench is not installed; install it with" in said
-    assert "likwid-bench -t peakflops_avx512_fma -W N:64kB:2 -s 1" in said
+    text = text_of(page)
+    assert "sysbench, skipped beside 16 cases: sysbench is not installed; install it with" in text
+    assert "likwid-bench -t peakflops_avx512_fma -W N:64kB:2 -s 1" in text
 
 
 def test_limits_have_their_sources(page: str) -> None:
-    said = text_of(page)
-    assert "no sound source for the highest clock" in said
-    assert "OSACA spr.yml" in said
+    text = text_of(page)
+    assert "no sound source for the highest clock" in text
+    assert "OSACA spr.yml" in text
     # A source that several cases share is shown once.
     assert page.count(">distinct cores used.<") == 1
 
@@ -303,14 +303,14 @@ def test_whatever_there_is_is_reported() -> None:
 
 
 def test_an_interrupted_job_says_so_on_top() -> None:
-    said = text_of(html(report_of(unfinished(bare_trial(value=100.0), done()), "journal.ndjson")))
-    assert "The job was interrupted. 1 of 2 cases are complete. Continue with hostbench run" in said
-    assert "1 unfinished" in said
+    text = text_of(html(report_of(unfinished(bare_trial(value=100.0), done()), "journal.ndjson")))
+    assert "The job was interrupted. 1 of 2 cases are complete. Continue with hostbench run" in text
+    assert "1 unfinished" in text
 
 
 def test_a_running_job_says_so_on_top() -> None:
-    said = text_of(html(report_of(unfinished(state=JobState.RUNNING), "journal.ndjson")))
-    assert "The job is still running: 0 of 2 cases are complete." in said
+    text = text_of(html(report_of(unfinished(state=JobState.RUNNING), "journal.ndjson")))
+    assert "The job is still running: 0 of 2 cases are complete." in text
 
 
 def test_a_subsystem_without_a_section_of_its_own() -> None:
@@ -371,11 +371,11 @@ def test_a_host_that_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpus", "said"),
+    ("cpus", "text"),
     [((), "none"), ((3,), "3"), ((0, 1, 2, 3, 8), "0-3,8"), ((9, 1, 0), "0-1,9")],
 )
-def test_cpu_lists(cpus: tuple[int, ...], said: str) -> None:
-    assert cpu_list(cpus) == said
+def test_cpu_lists(cpus: tuple[int, ...], text: str) -> None:
+    assert cpu_list(cpus) == text
 
 
 # ---- Markdown ----

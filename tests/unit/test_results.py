@@ -109,7 +109,7 @@ def test_a_power_cut_at_any_moment_loses_at_most_the_record_that_was_being_writt
             reason = job.load().reason
             if rest:
                 assert reason is not None and f"{rest:,} byte" in reason, reason
-    # Whoever goes on cuts it off.
+    # The next session cuts it off.
     job.journal.write_bytes(whole[: ends[1]] + bytes(5000))
     with JournalWriter(job.journal, create=False) as journal:
         assert journal.cut_bytes == 5000
@@ -138,7 +138,7 @@ def test_a_job_begins_where_a_killed_one_left_no_record(store: ResultsStore) -> 
     assert JobDirectory(job.path).has_begun
 
 
-def test_whoever_begins_a_job_that_has_begun_spoils_nothing(store: ResultsStore) -> None:
+def test_a_second_begin_of_a_job_spoils_nothing(store: ResultsStore) -> None:
     job = unfinished_job(store)
     before = read_journal(job.journal)
     with pytest.raises(ResourceError):

@@ -111,13 +111,13 @@ def test_a_fixed_work_has_no_duration_of_the_suite() -> None:
 
 
 def one_entry(work: str, place: str) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    places: dict[str, Any] = {
         "params": {work: 5},
         "grid": {work: [5, 6]},
         "scales": {"quick": {"params": {work: 5}}},
     }
     scale = {"params": {"duration_s": 0.3, "warmup_s": 0}}
-    case = {"workload": "cpu.add_sub", place: said[place]}
+    case = {"workload": "cpu.add_sub", place: places[place]}
     return {"name": "mine", "scales": {"quick": scale}, "cases": (case,)}
 
 

@@ -166,8 +166,8 @@ except ResourceError as error:
 """
 
 
-def said_inside(tmp_path: Path, mount: str) -> str:
-    """What is said of the directory in a namespace where `mount` was done."""
+def message_inside(tmp_path: Path, mount: str) -> str:
+    """The message about the directory in a namespace where `mount` was done."""
     shell = f'{mount} && exec "$@"'
     python = (sys.executable, "-c", MOUNTED, str(tmp_path))
     ended = subprocess.run(
@@ -183,13 +183,13 @@ def said_inside(tmp_path: Path, mount: str) -> str:
 @needs_root
 def test_memory_is_no_disk(tmp_path: Path) -> None:
     mount = f"mount -t tmpfs tmpfs {tmp_path}"
-    assert "is in memory (tmpfs), not on a disk" in said_inside(tmp_path, mount)
+    assert "is in memory (tmpfs), not on a disk" in message_inside(tmp_path, mount)
 
 
 @needs_root
 def test_a_file_system_that_may_only_be_read(tmp_path: Path) -> None:
     bound = f"mount --bind {tmp_path} {tmp_path} && mount -o remount,bind,ro {tmp_path}"
-    assert "may only be read" in said_inside(tmp_path, bound)
+    assert "may only be read" in message_inside(tmp_path, bound)
 
 
 @needs_root
@@ -202,7 +202,7 @@ def test_a_full_file_system(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     fill = f"mount -o loop {image} {place} && for i in $(seq 20); do touch {place}/$i; done"
-    assert "is full" in said_inside(place, f"{fill} 2>/dev/null; true")
+    assert "is full" in message_inside(place, f"{fill} 2>/dev/null; true")
 
 
 def test_the_file_system_of_an_open_file(directory: Path) -> None:

@@ -85,7 +85,7 @@ def simulated(
 ) -> tuple[float, float]:
     """How often the true value is inside, and the median half-width over the deviation, where the
     deviations of the cases of a class differ by a factor of e to the power of `deviations`, and
-    jobs as a whole by `drift`, of which `known_drift` is known."""
+    jobs as a whole by `drift`; `known_drift` of it is known."""
     random = np.random.default_rng(20261123)
     inside, widths = [], []
     for _ in range(1500):

@@ -132,7 +132,7 @@ def test_events_out_of_order_or_about_something_else(
 
 
 @pytest.mark.parametrize(
-    ("asked", "measured", "taken"),
+    ("requested", "measured", "taken"),
     [
         ("direct", "direct", True),
         ("direct", "buffered", True),
@@ -145,9 +145,9 @@ def test_events_out_of_order_or_about_something_else(
     ],
 )
 def test_only_a_mode_of_the_file_system_may_fall_back(
-    asked: str, measured: str, taken: bool
+    requested: str, measured: str, taken: bool
 ) -> None:
-    stream = stream_of({"cache_mode": asked}, CACHE_MODE)
+    stream = stream_of({"cache_mode": requested}, CACHE_MODE)
     begun = json.dumps(START | {"params": {"cache_mode": measured}}).encode()
     warning = WARNING | {"code": "direct_unavailable"}
     if taken:
@@ -163,7 +163,7 @@ UUID = "GPU-12345678-0000-0000-0000-000000000001"
 
 
 @pytest.mark.parametrize(
-    ("asked", "facts", "taken"),
+    ("requested", "facts", "taken"),
     [
         (UUID, {"device_uuid": UUID}, True),
         (UUID.lower(), {"device_uuid": UUID}, True),
@@ -174,11 +174,11 @@ UUID = "GPU-12345678-0000-0000-0000-000000000001"
     ],
 )
 def test_a_device_may_be_called_by_a_name_that_it_has(
-    asked: str, facts: dict[str, str], taken: bool
+    requested: str, facts: dict[str, str], taken: bool
 ) -> None:
     """What the program tells as the parameter is its number."""
     device = param("device", type="text", resolved=("auto",), facts=("device_uuid", "pci"))
-    stream = stream_of({"device": asked}, device)
+    stream = stream_of({"device": requested}, device)
     begun = json.dumps(START | {"params": {"device": "1"}, "facts": facts}).encode()
     if taken:
         assert isinstance(stream.take(begun), StartEvent)
@@ -188,12 +188,14 @@ def test_a_device_may_be_called_by_a_name_that_it_has(
 
 
 def test_words_the_program_resolves_may_differ() -> None:
-    asked: dict[str, ParamValue] = {"isa": "best", "cpus": "0-1", "node": "local"}
+    requested: dict[str, ParamValue] = {"isa": "best", "cpus": "0-1", "node": "local"}
     resolved = START | {"params": {"isa": "avx2", "cpus": [0, 1], "node": 0}}
     line = json.dumps(resolved).encode()
-    assert isinstance(stream_of(asked, param("node", resolved=("local",))).take(line), StartEvent)
+    assert isinstance(
+        stream_of(requested, param("node", resolved=("local",))).take(line), StartEvent
+    )
     with pytest.raises(TrialFailed, match="node 0 measured, 'local' requested"):
-        stream_of(asked, param("node")).take(line)
+        stream_of(requested, param("node")).take(line)
 
 
 def test_an_end_without_its_figure_is_a_failure_that_says_why() -> None:

@@ -111,7 +111,7 @@ def listening(port: int, protocol: str, address: str, how: str) -> dict[str, Any
 
 
 def test_a_server_is_there_before_the_first_who_connects(lifeline: int) -> None:
-    """It serves one connection: nobody may have tried it before."""
+    """It serves one connection: no client may have tried it before."""
     port = free_port()
     server = listening(port, "tcp", "127.0.0.1", "once")
     ended = supervised(lifeline, sys.executable, "-c", CLIENT, str(port), server=server)
@@ -137,7 +137,7 @@ def test_a_server_that_goes_on_is_ended_and_is_not_left_behind(
         again.bind((address, port))
 
 
-def test_what_a_server_said_of_a_peer_that_failed(lifeline: int) -> None:
+def test_what_a_server_printed_of_a_peer_that_failed(lifeline: int) -> None:
     server = listening(free_port(), "tcp", "127.0.0.1", "on")
     ended = supervised(lifeline, "sh", "-c", "sleep 0.1; exit 3", server=server)
     assert ended["exit_code"] == 3

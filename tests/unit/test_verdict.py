@@ -239,7 +239,7 @@ def test_a_figure_of_the_page_cache_is_invalid_by_the_programs_evidence() -> Non
     ]
     assert contaminated(cpu_ratio=0.5).verdict is Verdict.INVALID, "no disturbance explains it"
     verdict, codes = verdict_of([*several([100.0, 100.1]), contaminated(2)])
-    assert (verdict, codes) == (Verdict.INVALID, ["cache_contaminated"]), "said once"
+    assert (verdict, codes) == (Verdict.INVALID, ["cache_contaminated"]), "reported once"
 
 
 @pytest.mark.parametrize("code", ["ecc", "xid"])
@@ -267,7 +267,7 @@ def through_page_cache(index: int, mode: str, *codes: str) -> TrialRecord:
     [
         ("direct", (), Verdict.INVALID),
         ("direct+dsync", (), Verdict.INVALID),
-        # Asked for as direct, and the file system cannot.
+        # Requested as direct, and the file system cannot.
         ("buffered", ("direct_unavailable",), Verdict.INVALID),
         ("buffered", (), Verdict.CLEAN),
         ("buffered+fsync_end", (), Verdict.CLEAN),
@@ -280,7 +280,9 @@ def test_the_page_cache_where_the_disk_was_requested(
     assert {one.verdict for one in trials} == {expected}
     verdict, reasons = verdict_of(trials)
     assert verdict is expected
-    assert reasons.count("page_cache_measured") == 1, "said once, as the verdict or as a warning"
+    assert reasons.count("page_cache_measured") == 1, (
+        "once, as the verdict or as a warning"
+    )
 
 
 def test_invalid_for_two_reasons() -> None:
@@ -290,7 +292,7 @@ def test_invalid_for_two_reasons() -> None:
     assert codes[:2] == ["above_limit", "cache_contaminated"]
 
 
-def test_skipped_and_failed_say_what_the_program_said() -> None:
+def test_skipped_and_failed_carry_the_programs_message() -> None:
     judged = skipped_trial(skipped("neon needs an aarch64 CPU"))
     assert judged.verdict is Verdict.SKIPPED
     assert verdict_of([judged]) == (Verdict.SKIPPED, ["unsupported"])

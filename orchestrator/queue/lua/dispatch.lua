@@ -1,7 +1,7 @@
 -- Starts every job whose time has come: the first of all queues whose whole set of hosts is free
 -- takes all their leases, or none. A job that must wait for a host reserves its hosts against all
 -- that stand behind it, so none overtakes an earlier one that wants one of its hosts. One whose host
--- somebody outside the queue has reserves nothing: nobody knows for how long.
+-- something outside the queue holds reserves nothing: for how long is unknown.
 -- ARGV: owner, most jobs to start, the reason of those that could start but for results that find no
 --       room, and whether that is so: nothing is started then.
 -- Returns {id, fence, microseconds it waited since it could have started} for each.

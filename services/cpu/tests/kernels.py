@@ -50,7 +50,7 @@ class Kernel:
 
     @property
     def arguments(self) -> list[str]:
-        """How cpu-bench is asked for it."""
+        """The arguments with which cpu-bench runs it."""
         mix = ["--mix", self.mix] if self.mix else []
         return [self.workload, "--dtype", self.dtype, "--isa", self.isa, *mix]
 

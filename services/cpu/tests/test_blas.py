@@ -172,7 +172,7 @@ def test_a_wheel_that_cannot_be_had_is_no_failure(tmp_path: Path) -> None:
     assert not (tmp_path / "openblas" / "installed").exists(), "the next make tries again"
 
 
-def test_make_fetches_no_library_when_told_so() -> None:
+def test_make_with_openblas_none_fetches_no_library() -> None:
     def commands(*words: str) -> str:
         call = ["make", "--dry-run", "--always-make", *words, "programs-release"]
         return subprocess.check_output(call, cwd=ROOT, text=True)
@@ -373,9 +373,9 @@ def test_sigterm_ends_it_in_mid_step(workload: str, after_s: float) -> None:
     ) as process:
         time.sleep(after_s)
         process.send_signal(signal.SIGTERM)
-        told_s = time.monotonic()
+        signalled_s = time.monotonic()
         output, _ = process.communicate(timeout=60)
         # Within a second where it has its CPUs; a step takes many.
-        assert time.monotonic() - told_s < 5
+        assert time.monotonic() - signalled_s < 5
     assert process.returncode == FAILED
     assert json.loads(output.splitlines()[-1])["code"] == "interrupted"

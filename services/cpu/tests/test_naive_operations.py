@@ -184,7 +184,7 @@ def test_the_samples_tell_the_same_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reason"),
     [
         (
             ["--method=avx", "--dtype=int8"],
@@ -197,10 +197,10 @@ def test_the_samples_tell_the_same_rate() -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_together(arguments: list[str], said: str) -> None:
+def test_what_makes_no_sense_together(arguments: list[str], reason: str) -> None:
     result = run(*arguments)
     assert result.returncode == USAGE
-    assert said in result.stderr
+    assert reason in result.stderr
 
 
 def test_there_is_no_limit_and_the_reason_is_reported() -> None:

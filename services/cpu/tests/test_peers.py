@@ -168,9 +168,9 @@ def test_the_figures_are_those_that_stand_there() -> None:
     one = peer("likwid-bench", "fma", **FMA)
     assert one.parse(likwid, TWO) == float(line.split()[1]) * 1e6
     wide = recorded("trixie", "stress-ng-vecfp")
-    (said,) = [line for line in wide.splitlines() if "Mfp-ops/sec" in line]
+    (printed,) = [line for line in wide.splitlines() if "Mfp-ops/sec" in line]
     # Its own figure is the mean of two instances, over the time inside its loops.
-    own = 2e6 * float(said.split()[4])
+    own = 2e6 * float(printed.split()[4])
     assert peer("stress-ng", "add_sub", **WIDE_ADDITIONS).parse(wide, TWO) == pytest.approx(
         own, rel=0.05
     )
@@ -220,7 +220,7 @@ def test_output_cut_at_any_line_is_a_figure_or_a_reason(tool: str) -> None:
 
 @pytest.mark.parametrize(("elapsed_s", "seconds"), [(0.05, 1), (0.5, 1), (1.6, 2), (600, 600)])
 def test_whole_seconds_are_never_none(elapsed_s: float, seconds: int) -> None:
-    """stress-ng runs forever when it is told 0."""
+    """stress-ng runs forever when it gets 0."""
     beside = Beside(cpus=(0,), rate=1.0, elapsed_s=elapsed_s)
     assert f"{seconds}s" in peer("stress-ng", "clock").command(beside).arguments
     assert f"--time={seconds}" in peer("sysbench", "clock").command(beside).arguments
@@ -291,12 +291,12 @@ def test_each_rank_of_hpcc_runs_on_its_cpus(tmp_path: Path, rank: int) -> None:
         .command(Beside(cpus=(first, last), rate=1e9, elapsed_s=1))
         .arguments
     )
-    said = subprocess.check_output(
+    printed = subprocess.check_output(
         arguments[arguments.index("sh") :],
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "OMPI_COMM_WORLD_RANK": str(rank)},
         text=True,
     )
-    assert said.split()[-1] == str((first, last)[rank])
+    assert printed.split()[-1] == str((first, last)[rank])
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_bars_are_data_types_where_all_else_is_one() -> None:
 def test_parameters_of_a_workload_of_its_own(
     values: tuple[object, object], labels: list[str]
 ) -> None:
-    """Whatever else cases differ in is told: no two bars have the same name."""
+    """Whatever else cases differ in is named: no two bars have the same name."""
     one, *_ = cases_where(isa="avx2", threads=2, dtype="fp64")
     cases = []
     for value in values:

@@ -1,5 +1,5 @@
 /* Stands in for calls of the C library in tests: a disk that takes its time, is not to be had at
- * the moment, and writes down what it is asked for. It knows the trial's own transfers by their
+ * the moment, and writes down what it is called with. It knows the trial's own transfers by their
  * length, 8192 bytes. As these variables of the environment say:
  *
  * SHIM_TRANSFER_MS   what each transfer takes, in milliseconds

@@ -25,7 +25,7 @@ from services.disk.tests.program import (
 from tests.benchmark import MIB, RESOURCE, USAGE, refused
 
 SMALL = f"--file-bytes={MIB}"
-NOBODY = 65534
+OTHER_USER = 65534
 BAD = [
     # One value by itself.
     ("seq_read", ["--block-bytes=0"], ['"0"', "1 to 268435456"]),
@@ -161,9 +161,9 @@ def test_scratch_in_memory() -> None:
 def test_scratch_of_somebody_else_that_all_may_write_to(directory: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give a directory to somebody else")
-    os.chown(directory, NOBODY, NOBODY)
+    os.chown(directory, OTHER_USER, OTHER_USER)
     directory.chmod(0o777)
-    refused(with_scratch(directory), RESOURCE, f"{NOBODY}", "every user can write", "0700")
+    refused(with_scratch(directory), RESOURCE, f"{OTHER_USER}", "every user can write", "0700")
     directory.chmod(0o1777)
     measure("seq_read", *MOMENT, env=os.environ | {"HOSTBENCH_SCRATCH": str(directory)})
 
@@ -173,8 +173,8 @@ def test_scratch_that_this_user_may_not_write_to(directory: Path) -> None:
         pytest.skip("only root can become somebody else")
     directory.chmod(0o755)
     with program_for_all() as program:
-        result = with_scratch(directory, program=program, user=NOBODY, group=NOBODY)
-    refused(result, RESOURCE, str(directory), f"not writable by user {NOBODY}")
+        result = with_scratch(directory, program=program, user=OTHER_USER, group=OTHER_USER)
+    refused(result, RESOURCE, str(directory), f"not writable by user {OTHER_USER}")
 
 
 @pytest.mark.parametrize(

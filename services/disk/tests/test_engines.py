@@ -1,4 +1,4 @@
-"""Each engine moves exactly the blocks it is told to: what one has written, another one verifies,
+"""Each engine moves exactly the blocks it has to: what one has written, another one verifies,
 and nothing else of the file has changed."""
 
 import itertools
@@ -209,7 +209,7 @@ def shimmed(directory: Path, source: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def short_shim(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment in which pread and pwrite move half of what they are asked for."""
+    """The environment in which pread and pwrite move half of what they should."""
     return shimmed(tmp_path_factory.mktemp("shim"), SHORT_SHIM)
 
 
@@ -349,7 +349,7 @@ def test_a_cache_mode_is_how_the_file_is_open(mode: str, flags: int) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rate", [(), ("--rate=0.2",)])
 @pytest.mark.sampled(5)
-def test_ends_within_a_second_when_told_to(engine: str, rate: tuple[str, ...]) -> None:
+def test_ends_within_a_second_of_a_signal(engine: str, rate: tuple[str, ...]) -> None:
     arguments = (*AT_ONCE, f"--engine={engine}", mode_of(engine, "rand_read"), *rate)
     with running("rand_read", *arguments) as (process, _):
         time.sleep(0.3)

@@ -28,7 +28,7 @@ def handed() -> Iterator[int]:
 
 @contextmanager
 def kept_in_memory(descriptor: int, size_bytes: int) -> Iterator[None]:
-    """The first bytes of the file are locked in the page cache, and nobody can drop them."""
+    """The first bytes of the file are locked in the page cache, and no process can drop them."""
     address = LIBC.mmap(None, size_bytes, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
     try:
         if LIBC.mlock(address, size_bytes):
@@ -103,7 +103,7 @@ def test_direct_writes_reach_the_device(handed: int) -> None:
     assert not trial.warnings
 
 
-def test_writes_that_nobody_waits_for_are_the_page_caches(handed: int) -> None:
+def test_writes_without_a_sync_are_the_page_caches(handed: int) -> None:
     trial = on(handed, "seq_write", *ONCE, "--cache-mode=buffered")
     assert "page_cache_measured" in trial.warnings
     assert trial.metrics["cached_ratio_after"] > 0.99

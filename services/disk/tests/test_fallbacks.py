@@ -1,4 +1,4 @@
-"""What a host lacks is done another way, or said in one line; what fails is never a figure."""
+"""What a host lacks is done another way, or reported in one line; what fails is never a figure."""
 
 import ctypes
 import errno
@@ -31,7 +31,7 @@ from tests.seccomp import refusing
 
 __all__ = ["shim"]  # a fixture
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 
 # ---- a disk that loses a write ---------------------------------------------------------------
@@ -171,19 +171,19 @@ def test_the_table_says_which_engines_are_not_here(call_name: str) -> None:
 def test_the_default_directory_is_made_and_must_be_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
-    directory = Path(f"/var/tmp/hostbench-{NOBODY}")
+    directory = Path(f"/var/tmp/hostbench-{OTHER_USER}")
     if directory.exists():
         pytest.skip(f"{directory} is there already")
     monkeypatch.delenv("HOSTBENCH_SCRATCH", raising=False)
-    nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "cwd": "/"}
+    other_user: dict[str, Any] = {"user": OTHER_USER, "group": OTHER_USER, "cwd": "/"}
     with program_for_all() as program:
-        measure("seq_read", *MOMENT, program=program, **nobody)
+        measure("seq_read", *MOMENT, program=program, **other_user)
         try:
             status = directory.stat()
-            assert status.st_uid == NOBODY and status.st_mode & 0o7777 == 0o700
+            assert status.st_uid == OTHER_USER and status.st_mode & 0o7777 == 0o700
             os.chown(directory, 0, 0)
             directory.chmod(0o1777)
-            result = call("seq_read", *MOMENT, program=program, **nobody)
+            result = call("seq_read", *MOMENT, program=program, **other_user)
             refused(result, RESOURCE, str(directory), "user 0")
         finally:
             directory.rmdir()
@@ -236,7 +236,7 @@ def test_writing_back_in_pieces_that_cannot_be_had(shim: str, error: int) -> Non
 
 
 def test_a_file_that_is_only_read_is_synced_before(shim: str) -> None:
-    """Whoever had it before may have left pages that cannot be dropped."""
+    """Its user before may have left pages that cannot be dropped."""
     handed = scratch_file(on_disk())
     arguments = (*MOMENT, f"--scratch-fd={handed}")
     measure("seq_read", *arguments, pass_fds=(handed,))

@@ -143,7 +143,7 @@ def test_a_bit_that_flips_during_the_trial_is_found(handed: int) -> None:
         assert process.wait(timeout=30) == WRONG
 
 
-def test_without_verify_nobody_looks(handed: int) -> None:
+def test_without_verify_no_block_is_checked(handed: int) -> None:
     on(handed, "seq_read", *VERIFIED)
     flip(handed, 41)
     assert on(handed, "seq_read", f"--block-bytes={BLOCK}").metrics["verified_blocks"] is None

@@ -158,7 +158,7 @@ def test_what_is_read_and_written_back_is_the_same_but_for_a_word_of_each_page(h
 
 
 @pytest.mark.parametrize("workload", READING)
-def test_the_file_is_in_the_page_cache_whoever_came_before(handed: int, workload: str) -> None:
+def test_the_file_is_in_the_page_cache_after_any_trial(handed: int, workload: str) -> None:
     for before in (None, "rand_read", "seq_write"):
         if before:
             on(handed, before, "--total-bytes=1048576")
@@ -210,7 +210,7 @@ def test_what_the_clock_left_out_stands_beside_the_figure(handed: int) -> None:
 
 
 def io_of(process: Any) -> dict[str, int]:
-    """What the kernel counted of the process: bytes asked for, and calls."""
+    """What the kernel counted of the process: bytes requested, and calls."""
     lines = Path(f"/proc/{process.pid}/io").read_text().splitlines()
     return {name: int(value) for name, value in (line.split(": ") for line in lines)}
 

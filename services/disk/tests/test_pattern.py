@@ -36,7 +36,7 @@ def blocks() -> Blocks:
 
 
 def test_sequential_wraps_in_its_own_region(blocks: Blocks) -> None:
-    # 10 blocks, 3 threads: regions of 3, and the last block is nobody's.
+    # 10 blocks, 3 threads: regions of 3, and the last block belongs to none.
     assert blocks("sequential", 10, 7, threads=3, index=2) == [6, 7, 8, 6, 7, 8, 6]
 
 

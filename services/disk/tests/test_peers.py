@@ -25,7 +25,7 @@ Params = dict[str, ParamValue]
 RECORDED = Path(__file__).with_name("recorded") / "bookworm"
 PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 MIB = 1 << 20
-# A file as large as any that is asked for here; it has no blocks.
+# A file as large as any that is requested here; it has no blocks.
 DESCRIPTOR = os.memfd_create("scratch")
 os.ftruncate(DESCRIPTOR, 1 << 30)
 ONE = Beside(cpus=(0,), rate=4e8, elapsed_s=0.5, scratch_fd=DESCRIPTOR)
@@ -135,7 +135,7 @@ def test_all_of_them_are_light() -> None:
 
 
 def test_the_figures_are_those_that_stand_there() -> None:
-    def said(name: str, pattern: str) -> float:
+    def printed(name: str, pattern: str) -> float:
         found = re.search(pattern, recorded(name), re.MULTILINE)
         assert found is not None
         return float(found[1])
@@ -152,10 +152,10 @@ def test_the_figures_are_those_that_stand_there() -> None:
     commit = fio_job("fio-fsync")
     sides = (commit[side]["lat_ns"]["percentile"]["50.000000"] for side in ("write", "sync"))
     assert by_output["fio-fsync"] == pytest.approx(sum(sides) * 1e-9)
-    copied = said("dd-read", r"^(\d+) bytes") / said("dd-read", r"copied, ([\d.]+) s")
+    copied = printed("dd-read", r"^(\d+) bytes") / printed("dd-read", r"copied, ([\d.]+) s")
     assert by_output["dd-read"] == pytest.approx(copied)
-    events = said("sysbench-rndrd", r"total number of events: +(\d+)")
-    total_s = said("sysbench-rndrd", r"total time: +([\d.]+)s")
+    events = printed("sysbench-rndrd", r"total number of events: +(\d+)")
+    total_s = printed("sysbench-rndrd", r"total time: +([\d.]+)s")
     assert by_output["sysbench-rndrd"] == pytest.approx(events / total_s, rel=1e-2)
     requests, serving_ns, *_ = map(float, recorded("ioping-direct").split())
     assert by_output["ioping-direct"] == pytest.approx(serving_ns / requests * 1e-9, rel=1e-3)
@@ -390,7 +390,7 @@ def test_what_fio_is_held_against() -> None:
         "rand_write": "operations_per_second",
         "fsync_latency": "commit_time_s",
     }
-    # Where so many operations a second were asked for, so many are done.
+    # Where so many operations a second were requested, so many are done.
     assert peer("fio", "rand_read", RAND | {"rate": 1000}).metric is None
     _, _, params, beside, name = RUNS[0]
     paced = peer("fio", "seq_read", params | {"rate": 1000})

@@ -87,9 +87,9 @@ def test_what_is_not_the_disks_figure_is_reported_first() -> None:
 
 
 def test_the_place_is_named_as_far_as_the_kernel_reports_it() -> None:
-    said = markdown(report_of(whole(), "result.json"))
-    assert "/var/tmp/hostbench-1000" in said and "ext4 on vda (virtio)" in said
-    assert "virtio, reported to rotate" in said
+    text = markdown(report_of(whole(), "result.json"))
+    assert "/var/tmp/hostbench-1000" in text and "ext4 on vda (virtio)" in text
+    assert "virtio, reported to rotate" in text
     without = whole().model_copy(update={"host": whole().host.model_copy(update={"scratch": None})})
     assert "The file was in" not in markdown(report_of(without, "result.json"))
 
@@ -250,11 +250,11 @@ def test_evidence_names_the_mode_and_the_engine_that_were_used() -> None:
 
 
 def test_a_sample_says_of_how_many_bytes() -> None:
-    asked_for = {"total_bytes": 1 << 40, "engine": "psync"}
-    document = document_of(("seq_read", asked_for), ("rand_read", asked_for))
+    params = {"total_bytes": 1 << 40, "engine": "psync"}
+    document = document_of(("seq_read", params), ("rand_read", params))
     for (workload, _), cells in rows(tables(document)["Evidence for each case"]).items():
-        said = re.fullmatch(r"sampled, ([\d.]+) [KMG]iB of 1 TiB", cells["warnings"])
-        assert said and float(said[1]) > 0, workload
+        sampled = re.fullmatch(r"sampled, ([\d.]+) [KMG]iB of 1 TiB", cells["warnings"])
+        assert sampled and float(sampled[1]) > 0, workload
     (found,) = [block for block in report(document.cases, document).blocks
                 if isinstance(block, Bullets)]  # fmt: skip
     (item,) = found.items
@@ -290,7 +290,7 @@ def test_the_document_itself_has_the_fio_command() -> None:
     read, verified = json.loads(document.model_dump_json())["cases"]
     command = read["equivalent_command"]
     assert command.startswith("fio ") and "--filename=FILE" in command
-    # As resolved, not as asked for.
+    # As resolved, not as requested.
     assert "--iodepth=64" in command and "--ioengine=libaio" in command
     assert verified["equivalent_command"] is None, "fio checks blocks of its own making only"
 
@@ -298,7 +298,7 @@ def test_the_document_itself_has_the_fio_command() -> None:
 def test_bytes_are_sizes() -> None:
     table = tables(whole())["What all trials together wrote and read"]
     cells = rows(table)["disk.seq_read", "queue_depth=8"]
-    # Four trials, of which the fixture has each fill the file.
+    # Four trials; the fixture has each fill the file.
     assert cells["filled"] == "4 GiB" and cells["file used"] == "1 GiB"
     assert cells["busy"] == "97.0 %"
     assert "last fsync" not in cells
@@ -391,8 +391,8 @@ def test_the_conclusion_stands_in_the_section_with_its_rule() -> None:
         if isinstance(inline, Strong)
     ]
     assert strong == ["It behaves like an SSD"]
-    said = markdown(report_of(document, "result.json"))
-    assert "needs 2 ms or more for a random read" in said
+    text = markdown(report_of(document, "result.json"))
+    assert "needs 2 ms or more for a random read" in text
 
 
 def test_without_reads_there_is_no_conclusion() -> None:
@@ -527,8 +527,8 @@ def test_what_naive_figures_leave_out_stands_in_their_part() -> None:
     assert by_case["disk.naive_read"]["after the clock"] == "–"
     assert by_case["disk.naive_write"]["read there"] == "–"
     assert by_case["disk.naive_write"]["after the clock"] == "300.0 ms"
-    said = markdown(report_of(document, "result.json"))
-    assert said.count("After the clock: how long an fsync took") == 1
+    text = markdown(report_of(document, "result.json"))
+    assert text.count("After the clock: how long an fsync took") == 1
 
 
 def test_without_naive_cases_nothing_is_reported_of_them() -> None:

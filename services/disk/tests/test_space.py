@@ -179,7 +179,7 @@ def test_others_take_all_of_it() -> None:
 
 # ---- nothing is left -------------------------------------------------------------------------
 
-PRECIOUS = b"nobody may touch this\n" * 1000
+PRECIOUS = b"no trial may touch this\n" * 1000
 
 
 def free_again(directory: Path, before: int) -> bool:
@@ -226,7 +226,7 @@ def test_killed_at_any_moment(options: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("when_s", [0.02, 0.3])
-def test_told_to_end(when_s: float) -> None:
+def test_a_signal_ends_it(when_s: float) -> None:
     directory = on_disk()
     names = set(names_in(directory))
     process = subprocess.Popen(

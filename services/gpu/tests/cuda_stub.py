@@ -1,4 +1,4 @@
-"""Stand-ins for libcuda.so.1 and libnvidia-ml.so.1: built here, told by the environment what to do
+"""Stand-ins for libcuda.so.1 and libnvidia-ml.so.1: built here; the environment controls them
 (stub/stub.h lists the variables)."""
 
 import atexit
@@ -24,7 +24,7 @@ INCLUDES = (GPU / "bench", GPU / "kernels", ROOT / "harness")
 @dataclass(frozen=True)
 class Report:
     """What a process has called, how often, what it has not released, and the most bytes: shared
-    ones of a group, by kernel, and of `memory` that was asked for at once."""
+    ones of a group, by kernel, and of `memory` that was requested at once."""
 
     calls: dict[str, int]
     left: dict[str, int]

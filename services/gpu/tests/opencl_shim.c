@@ -224,7 +224,7 @@ void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_uint blocking
         return error ? error : real.NAME ARGUMENTS;                                                \
     }
 
-/* Calls that give an event when they are asked for one. */
+/* Calls that give an event when the caller wants one. */
 #define ENQUEUE(NAME, PARAMETERS, ARGUMENTS)                                                       \
     cl_int NAME PARAMETERS                                                                         \
     {                                                                                              \

@@ -160,7 +160,7 @@ def opcode_bits(code: bytes, address: int) -> int:
 def old_counts(arch: str, like: str) -> dict[str, Counter[str]]:
     """Opcodes of each kernel of an architecture that nvdisasm no longer knows.
 
-    Told by the bits that a later one of the same encoding has for them; "?" where it has none such.
+    By the bits that a later one of the same encoding has for them; "?" where it has none such.
     """
     words: dict[int, str] = {}
     for name, code in sections(cubin(like)).items():

@@ -1,5 +1,5 @@
-"""Comparisons of benchmarks/gpu: one that could not be made counts as none that was met, and tools
-run as they ask to."""
+"""Comparisons of benchmarks/gpu: one that could not be made counts as none that was reached, and
+tools run as they ask to."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
 """The CUDA backend on a stand-in for the driver: every call that a trial makes fails once, and each
-failure is told in one line with its own exit code, without a figure."""
+failure is reported in one line with its own exit code, without a figure."""
 
 import json
 import signal
@@ -46,7 +46,7 @@ CARDS = {"peer_to_peer": 2}
 UNKNOWN = 999  # CUDA_ERROR_UNKNOWN, and NVML_ERROR_UNKNOWN
 NO_MEMORY = 2
 
-# What is asked before there is a trial: without an answer there is no device.
+# What is read before there is a trial: without an answer there is no device.
 LISTING = {
     "cuInit",
     "cuDriverGetVersion",
@@ -204,7 +204,7 @@ def test_so_many_groups_fit_and_no_more(
 
 @pytest.mark.parametrize("code", [1, 801])
 def test_a_driver_that_does_not_know_the_carveout(code: int) -> None:
-    """It is a wish: asked for behind the size of the shared memory, which is none."""
+    """It is a wish: requested after the size of the shared memory, which is none."""
     assert short("fma", fail=f"cuFuncSetAttribute:2:{code}").returncode == OK
     refused(short("fma", fail="cuFuncSetAttribute:1:1"), FAILED, "cuFuncSetAttribute: 1")
 
@@ -360,7 +360,7 @@ def test_the_sensors_are_those_of_the_card(visible: str, device: str, card: int)
 
 
 @pytest.mark.parametrize("device", ["auto", "0", "0000:5a:00.0"])
-def test_a_broken_opencl_driver_is_not_asked(tmp_path: Path, device: str) -> None:
+def test_a_broken_opencl_driver_is_not_called(tmp_path: Path, device: str) -> None:
     """Its loader ends the process that loads it."""
     for library in (CUDA, NVML):
         cuda_stub.build(tmp_path, library)
@@ -483,7 +483,7 @@ def test_a_wrong_result(workload: str, spoilt: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("nth", [1, 3, 30])
 def test_a_device_that_hangs(nth: int) -> None:
-    """It is told to end, and ends, whatever it waits for."""
+    """It gets SIGTERM, and ends, whatever it waits for."""
     process = subprocess.Popen(
         [ROOT / "build" / "release" / "gpu-bench", "fma", "--dtype=fp32", "--duration-s=60"],
         env={"PATH": "/usr/bin", **environment(hang=nth)},
@@ -502,7 +502,7 @@ def test_a_device_that_hangs(nth: int) -> None:
     assert '"end"' not in output
 
 
-def test_it_ends_when_told() -> None:
+def test_a_signal_ends_it() -> None:
     with running("fma", "--dtype=fp32", "--backend=cuda", env=environment()) as (process, _):
         process.send_signal(signal.SIGTERM)
         signalled_s = time.monotonic()

@@ -46,7 +46,7 @@ def of(root: Path, check: str, files: Files | None = None, gpus: Gpus | None = N
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., View]:
+def answering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., View]:
     """A view of a host whose nvidia-smi answers so, the driver being loaded."""
 
     def view(*answers: Answer, loaded: Files = LOADED) -> View:
@@ -123,8 +123,8 @@ def test_only_for_a_card_there_is_something_to_do(
 
 def test_what_was_looked_for_is_the_evidence(tmp_path: Path) -> None:
     looked = Gpus(looked=("libcuda.so.1 is not installed", "clGetPlatformIDs: -1001"))
-    said = [one.value for one in of(tmp_path, "gpu_devices", gpus=looked).evidence]
-    assert said == ["libcuda.so.1 is not installed", "clGetPlatformIDs: -1001"]
+    evidence = [one.value for one in of(tmp_path, "gpu_devices", gpus=looked).evidence]
+    assert evidence == ["libcuda.so.1 is not installed", "clGetPlatformIDs: -1001"]
 
 
 # ---- the driver ----
@@ -209,9 +209,9 @@ SETTINGS = (gpu_persistence, gpu_ecc, gpu_throttling)
 
 @pytest.mark.parametrize("check", SETTINGS)
 def test_a_card_as_it_should_be(
-    asked: Callable[..., View], check: Callable[[View], object]
+    answering: Callable[..., View], check: Callable[[View], object]
 ) -> None:
-    outcome = next(one for one in CHECKS if one.look is check).look(asked((f"{ROW}\n", None)))
+    outcome = next(one for one in CHECKS if one.look is check).look(answering((f"{ROW}\n", None)))
     assert outcome.state is OK, outcome
     assert all("NVIDIA A10" in (one.value or "") for one in outcome.evidence)
 
@@ -225,22 +225,22 @@ def test_a_card_as_it_should_be(
         ((("unused", None),), {}, "driver is not loaded"),
     ],
 )
-def test_nobody_to_ask(
-    asked: Callable[..., View],
+def test_no_nvidia_smi_that_answers(
+    answering: Callable[..., View],
     check: Callable[[View], object],
     answers: tuple[Answer, ...],
     loaded: Files,
     part: str,
 ) -> None:
-    view = asked(*answers, loaded=loaded)
+    view = answering(*answers, loaded=loaded)
     outcome = next(one for one in CHECKS if one.look is check).look(view)
     assert outcome.state is UNKNOWN, outcome
     assert part in (outcome.evidence[0].reason or "")
 
 
-def test_persistence_mode(asked: Callable[..., View]) -> None:
+def test_persistence_mode(answering: Callable[..., View]) -> None:
     off = ROW.replace("NVIDIA A10, Enabled", "NVIDIA A10, Disabled")
-    outcome = gpu_persistence(asked((f"{ROW}\n{off}\n", None)))
+    outcome = gpu_persistence(answering((f"{ROW}\n{off}\n", None)))
     assert outcome.state is NOTICE and outcome.text.startswith("off on NVIDIA A10:")
     assert outcome.advice is not None and outcome.advice.reach.needs_root
 
@@ -253,9 +253,11 @@ def test_persistence_mode(asked: Callable[..., View]) -> None:
         ("[N/A]", "[N/A]", OK, "these cards have none"),
     ],
 )
-def test_ecc(asked: Callable[..., View], mode: str, errors: str, state: State, part: str) -> None:
+def test_ecc(
+    answering: Callable[..., View], mode: str, errors: str, state: State, part: str
+) -> None:
     row = ROW.replace("Enabled, Enabled, 0,", f"Enabled, {mode}, {errors},")
-    outcome = gpu_ecc(asked((f"{row}\n", None)))
+    outcome = gpu_ecc(answering((f"{row}\n", None)))
     assert outcome.state is state and part in outcome.text, outcome
 
 
@@ -272,23 +274,23 @@ def test_ecc(asked: Callable[..., View], mode: str, errors: str, state: State, p
     ],
 )
 def test_what_holds_the_clock_down(
-    asked: Callable[..., View], mask: str, state: State, part: str
+    answering: Callable[..., View], mask: str, state: State, part: str
 ) -> None:
     row = ROW.replace("0x0000000000000000", mask)
-    outcome = gpu_throttling(asked((f"{row}\n", None)))
+    outcome = gpu_throttling(answering((f"{row}\n", None)))
     assert outcome.state is state and part in outcome.text, outcome
 
 
-def test_an_older_nvidia_smi_has_another_name_for_it(asked: Callable[..., View]) -> None:
+def test_an_older_nvidia_smi_has_another_name_for_it(answering: Callable[..., View]) -> None:
     refused = (None, 'nvidia-smi ended with exit code 2: Field "clocks_event_reasons.active" …')
-    assert gpu_throttling(asked(refused, (f"{ROW}\n", None))).state is OK
+    assert gpu_throttling(answering(refused, (f"{ROW}\n", None))).state is OK
 
 
-def test_others_on_the_card(asked: Callable[..., View]) -> None:
-    shared = gpu_processes(asked(('GPU-1, 4711, python3\nGPU-1, 12, "a, b"\n', None)))
+def test_others_on_the_card(answering: Callable[..., View]) -> None:
+    shared = gpu_processes(answering(('GPU-1, 4711, python3\nGPU-1, 12, "a, b"\n', None)))
     assert shared.state is PROBLEM
     assert shared.text == "2 on the cards: python3 (pid 4711), a, b (pid 12)"
-    alone = asked(("", None))
+    alone = answering(("", None))
     assert gpu_processes(alone).state in (OK, UNKNOWN)
 
 
@@ -315,7 +317,7 @@ def test_which_peers_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found(LOADED, "nvbandwidth").text == "clpeak, nvbandwidth: installed"
 
 
-def test_on_a_host_of_files_nobody_is_asked(tmp_path: Path) -> None:
+def test_on_a_host_of_files_nvidia_smi_does_not_run(tmp_path: Path) -> None:
     view = view_of(tmp_path, hosts.amd_server() | LOADED)
     answer = smi.cards(view)
     assert answer.rows == () and answer.reason == "not on this host"
@@ -325,9 +327,9 @@ def test_nvidia_smi_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path))
     assert smi.run(["-L"]) == (None, "nvidia-smi is not installed")
     program = tmp_path / smi.TOOL
-    program.write_text('#!/bin/sh\necho "asked $1"\n')
+    program.write_text('#!/bin/sh\necho "called with $1"\n')
     program.chmod(0o755)
-    assert smi.run(["--query-gpu=uuid"]) == ("asked --query-gpu=uuid\n", None)
+    assert smi.run(["--query-gpu=uuid"]) == ("called with --query-gpu=uuid\n", None)
     program.write_text('#!/bin/sh\necho "NVIDIA-SMI has failed"\nexit 9\n')
     assert smi.run(["-L"]) == (
         None, "nvidia-smi ended with exit code 9: NVIDIA-SMI has failed",
@@ -337,7 +339,7 @@ def test_nvidia_smi_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "did not answer" in (smi.run(["-L"])[1] or "")
 
 
-def test_only_questions_are_asked() -> None:
+def test_only_queries_are_allowed() -> None:
     """No option of nvidia-smi that sets anything can reach it from here."""
     source = Path(smi.__file__).read_text()
     assert source.count("subprocess.run") == 1

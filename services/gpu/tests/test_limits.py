@@ -339,11 +339,11 @@ def test_bandwidths_are_those_that_the_vendor_prints(clock: float, bits: int, gi
 
 
 @pytest.mark.parametrize(
-    ("ecc", "said"), [(True, "is on"), (False, "is off"), (None, "is unknown")]
+    ("ecc", "state"), [(True, "is on"), (False, "is off"), (None, "is unknown")]
 )
-def test_the_limit_says_whether_ecc_is_on(ecc: bool | None, said: str) -> None:
+def test_the_limit_says_whether_ecc_is_on(ecc: bool | None, state: str) -> None:
     limit = found(card(ecc=ecc), "copy", size_bytes=GIB)[BYTES]
-    assert said in limit.factors[-1].source and "ECC" in limit.factors[-1].source
+    assert state in limit.factors[-1].source and "ECC" in limit.factors[-1].source
 
 
 def test_what_the_cache_may_have_served_is_in_the_tolerance() -> None:
@@ -427,5 +427,5 @@ def test_what_is_joined_otherwise_has_no_limit(name: str) -> None:
     assert "something else than PCI Express" in reason(BYTES, gpu, "host_to_device")
 
 
-def test_between_cards_nobody_tells() -> None:
+def test_between_cards_the_limit_is_unknown() -> None:
     assert "NVLink" in reason(BYTES, workload="peer_to_peer")

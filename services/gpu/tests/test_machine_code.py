@@ -71,7 +71,7 @@ def test_loop_is_arithmetic(arch: str, kernel: str) -> None:
 @pytest.mark.sampled(7)
 def test_loop_fits_the_instruction_cache(arch: str, kernel: str) -> None:
     if (arch, kernel) == ("sm_120", "fma_fp64"):
-        # The compiler puts four NOPs behind each DFMA, of which there is one in 64 clocks.
+        # The compiler puts four NOPs behind each DFMA; there is one in 64 clocks.
         pytest.skip("its pipe is slower than any instruction cache")
     loop = sass.kernels(arch)[kernel].loop
     assert loop[-1].address - loop[0].address < 9 * 1024

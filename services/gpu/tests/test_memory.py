@@ -52,7 +52,7 @@ def test_a_trial(backend: str, workload: str) -> None:
     metrics = trial.metrics
     assert metrics["bytes_per_second"] > 1e7
     assert metrics["rate_best"] >= metrics["bytes_per_second"] and metrics["windows"] >= 1
-    # Whole passes over each array, each of which counts once.
+    # Whole passes over each array; each counts once.
     assert metrics["work_bytes"] % (ARRAYS[workload] * 4 * MIB) == 0
     assert trial.params["size_bytes"] == 4 * MIB
     assert trial.facts["kernel"].startswith(f"{workload}, ")
@@ -354,7 +354,7 @@ def test_the_words_of_a_size() -> None:
 
 
 def test_a_device_that_tells_no_cache() -> None:
-    """What l2 stands for cannot be told then."""
+    """What l2 stands for is unknown then."""
     for l2 in (0, 16384, 262143):
         result = call("pointer_chase", *ON_STUB, "--size-bytes=l2", env=environment(l2=l2))
         refused(result, UNSUPPORTED, "size_bytes l2", f"{l2} bytes", "262144", "give a number")

@@ -85,7 +85,7 @@ def test_a_device_of_type_cpu_is_never_chosen_by_itself() -> None:
 
 
 @pytest.mark.parametrize("vendor", ["Advanced Micro Devices, Inc.", "Intel(R) Corporation"])
-def test_a_gpu_that_nobody_has_tried_is_marked(shim: Shim, vendor: str) -> None:
+def test_an_untried_gpu_is_marked(shim: Shim, vendor: str) -> None:
     trial = measure("fma", *MOMENT, env=shim(type=4, vendor=vendor))
     assert trial.facts["device_type"] == "gpu" and trial.facts["vendor"] == vendor
     assert "not_run_on_hardware" in trial.warnings and "not_a_gpu" not in trial.warnings
@@ -270,7 +270,7 @@ def without_home(**variables: str) -> list[str]:
 
 
 def chosen_beneath(directory: Path) -> Path:
-    """The directory that was made for what PoCL compiles: nobody else's."""
+    """The directory that was made for what PoCL compiles: of its own."""
     cache = directory / f"hostbench-pocl-{os.geteuid()}"
     assert cache.stat().st_mode & 0o777 == 0o700
     return cache
@@ -295,7 +295,7 @@ def test_without_a_home_it_compiles_elsewhere(tmp_path: Path) -> None:
     ],
 )
 def test_where_its_own_is_of_no_use(tmp_path: Path, variables: dict[str, str]) -> None:
-    """The directory is chosen before the driver is asked for anything."""
+    """The directory is chosen before the driver gets a call."""
     on_pocl()
     prefix = without_home(**variables, TMPDIR=str(tmp_path))
     assert [one for one in listed(prefix=prefix)["devices"] if one["type"] == "cpu"]

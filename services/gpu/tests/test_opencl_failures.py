@@ -1,5 +1,5 @@
-"""OpenCL: each call that can fail does, and is told in one line, with its own exit code. What was
-made before is released, unless the device has failed at work: then its driver is left alone."""
+"""OpenCL: each call that can fail does, and is reported in one line, with its own exit code. What
+was made before is released, unless the device has failed at work: then its driver is left alone."""
 
 import signal
 import time

@@ -19,7 +19,7 @@ from services.gpu.peers import PACKAGES, TOOLS, matmul, peers
 Params = dict[str, ParamValue]
 PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 # clpeak with Debian 12's PoCL 3.1; nvbandwidth as people published it, of a GeForce RTX 3050, an
-# A10 and eight H100, without what it was not asked for here.
+# A10 and eight H100, without what was not requested here.
 RECORDED = Path(__file__).with_name("recorded")
 ONE = Beside(cpus=(1,), rate=1e12, elapsed_s=2.0)
 UUID = "GPU-5b4e6d2a-0000-1111-2222-333344445555"
@@ -196,10 +196,10 @@ def test_clpeak_says_which_device_is_meant(program: str) -> None:
     command = one.command(ONE).arguments
     assert command[:3] == ("taskset", "--cpu-list", "1")
     assert command[-3:] == (f"our device: {POCL}", "clpeak", "--compute-sp")
-    said = subprocess.run(
+    printed = subprocess.run(
         [*command[3:-2], "echo", "ran"], capture_output=True, text=True, check=True
     ).stdout
-    assert said == f"our device: {POCL}\nran\n"
+    assert printed == f"our device: {POCL}\nran\n"
 
 
 def test_clpeak_runs_on_our_device_alone(program: str) -> None:
@@ -232,7 +232,7 @@ def test_the_device_of_our_trial(program: str, params: Params, name: str | None)
         assert command[command.index("clpeak") - 1] == f"our device: {name}"
 
 
-def test_a_processor_alone_is_nobodys_choice(program: str) -> None:
+def test_a_processor_alone_is_never_chosen(program: str) -> None:
     survey = peer("clpeak", "fma", {"dtype": "fp32"}).survey(
         answers(program, PROCESSOR, **INSTALLED), ONE
     )

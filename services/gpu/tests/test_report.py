@@ -29,7 +29,7 @@ def whole() -> ResultDocument:
     return gpu_run()
 
 
-def said(paragraph: Paragraph) -> str:
+def text_of(paragraph: Paragraph) -> str:
     return " ".join(str(part) for part in inlines(paragraph.text))
 
 
@@ -61,7 +61,7 @@ def test_each_kind_of_work_has_its_part() -> None:
 
 def test_a_pipe_and_a_product_are_never_in_one_chart() -> None:
     for part in (block for block in blocks_of(whole()) if isinstance(block, Part)):
-        text = " ".join(said(block) for block in part.blocks if isinstance(block, Paragraph))
+        text = " ".join(text_of(block) for block in part.blocks if isinstance(block, Paragraph))
         if part.title == "Tensor cores":
             assert "not the rate of a matrix product" in text
         if part.title == "Matrix products":
@@ -146,7 +146,7 @@ def test_a_host_without_a_gpu_says_why_and_draws_nothing() -> None:
     document = gpu_run(gpu=False)
     assert {case.verdict for case in document.cases} == {Verdict.SKIPPED}
     blocks = blocks_of(document)
-    texts = [said(block) for block in blocks if isinstance(block, Paragraph)]
+    texts = [text_of(block) for block in blocks if isinstance(block, Paragraph)]
     assert sum("libcuda.so.1 is not installed" in text for text in texts) == 1
     assert not any(isinstance(block, Chart) for block in blocks)
     page = html(report_of(document, "result.json"))

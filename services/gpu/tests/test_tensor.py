@@ -52,9 +52,9 @@ CAPABILITIES = {
     "13.0": {"bf16": "mma m16n8k16"},
 }
 CASES = [
-    (capability, dtype, said)
+    (capability, dtype, shape)
     for capability, types in CAPABILITIES.items()
-    for dtype, said in types.items()
+    for dtype, shape in types.items()
 ]
 MISSING = [("7.0", "bf16"), ("7.5", "tf32"), ("8.0", "fp8"), ("8.6", "fp8")]
 MOMENT = ("--duration-s=0.05", "--warmup-s=0")
@@ -380,17 +380,17 @@ def test_rounding_of_elements(library: ctypes.CDLL) -> None:
 # ---- the workload, on a stand-in for the driver ----
 
 
-@pytest.mark.parametrize(("capability", "dtype", "said"), CASES)
+@pytest.mark.parametrize(("capability", "dtype", "shape"), CASES)
 @pytest.mark.sampled(7)
-def test_each_capability_has_its_instruction(capability: str, dtype: str, said: str) -> None:
+def test_each_capability_has_its_instruction(capability: str, dtype: str, shape: str) -> None:
     trial = measure("tensor", f"--dtype={dtype}", *MOMENT, env=environment(cc=capability))
-    assert trial.facts["instruction"].startswith(f"{said} {dtype}, sums in ")
+    assert trial.facts["instruction"].startswith(f"{shape} {dtype}, sums in ")
     assert trial.metrics["operations_per_second"] > 0
     assert trial.metrics["operations_per_cycle"] == pytest.approx(
         trial.metrics["operations_per_second"] / trial.metrics["core_clock_hertz"]
     )
     assert ("ptx" in trial.warnings) == (capability == "13.0")
-    instruction = said.split()[0]
+    instruction = shape.split()[0]
     unconfirmed = (
         ""
         if capability == "9.0"
@@ -414,7 +414,7 @@ def test_fp8_of_hopper_is_not_mma() -> None:
         *("tensor", "--dtype=fp8", "--instruction=mma", *MOMENT), env=environment(cc="9.0")
     )
     line = refused(result, UNSUPPORTED, "fp8 by --instruction mma", "fp8 (wgmma)")
-    assert line.count("fp64 (mma)") == 1  # of which there are two shapes
+    assert line.count("fp64 (mma)") == 1  # there are two shapes of it
 
 
 def test_an_instruction_is_chosen_by_name() -> None:

@@ -21,7 +21,7 @@ STUB = cuda_stub.environment
 UNITS = 2
 
 
-def asked(environment: dict[str, str], *arguments: str) -> str:
+def printed(environment: dict[str, str], *arguments: str) -> str:
     ran = subprocess.run(
         [find_program("gpu"), *arguments],
         capture_output=True,
@@ -34,7 +34,7 @@ def asked(environment: dict[str, str], *arguments: str) -> str:
 
 
 def listed(environment: dict[str, str]) -> Gpus:
-    found = DeviceList.model_validate_json(asked(environment, "--list-devices"))
+    found = DeviceList.model_validate_json(printed(environment, "--list-devices"))
     devices = tuple(Gpu(**one.model_dump(exclude={"opencl"})) for one in found.devices)
     return Gpus(devices=devices, looked=found.looked)
 
@@ -44,7 +44,7 @@ def found(environment: dict[str, str], *arguments: str) -> dict[str, Limit]:
     gpus = listed(environment)
     events: dict[str, Any] = {}
     short = ("--duration-s", "0.05", "--warmup-s", "0")
-    for line in asked(environment, *arguments, *short).splitlines():
+    for line in printed(environment, *arguments, *short).splitlines():
         event = json.loads(line)
         events[event["event"]] = line
     start = StartEvent.model_validate_json(events["start"])

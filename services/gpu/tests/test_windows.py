@@ -110,6 +110,6 @@ def test_pieces_that_are_long_enough_stay(engine: Path, warm_s: float) -> None:
 
 
 def test_a_phase_without_a_piece(engine: Path) -> None:
-    """Nothing is there to be looked at, and nothing is wrong: the device did what it was told."""
+    """Nothing is there to be looked at, and nothing is wrong: the device did what it had to."""
     numbers, warning = trial(engine, cold_s=1e-6, warm_s=1e-6, pieces=0)
     assert numbers["looked"] == 1 and warning == "nothing_done"

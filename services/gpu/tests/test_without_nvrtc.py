@@ -41,7 +41,7 @@ def test_it_has_the_source_for_opencl(program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "said"),
+    ("workload", "reason"),
     [
         ("fma", "built without CUDA kernels (NVRTC=none)"),
         ("copy", "built without CUDA kernels (NVRTC=none)"),
@@ -49,11 +49,11 @@ def test_it_has_the_source_for_opencl(program: Path) -> None:
     ],
 )
 def test_a_card_of_nvidias_is_skipped_with_the_reason(
-    program: Path, workload: str, said: str
+    program: Path, workload: str, reason: str
 ) -> None:
     result = call(workload, program=program, env=cuda_stub.environment())
     assert result.returncode == UNSUPPORTED, result.stderr
-    assert said in result.stdout and '"event":"skip"' in result.stdout.replace(" ", "")
+    assert reason in result.stdout and '"event":"skip"' in result.stdout.replace(" ", "")
 
 
 def test_without_the_wheel_one_line_says_what_to_call(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_without_the_wheel_one_line_says_what_to_call(tmp_path: Path) -> None:
     assert "make run NVRTC=none" in last and "OpenCL alone" in last
 
 
-def test_make_asks_for_no_wheel_when_told_so() -> None:
+def test_make_with_nvrtc_none_fetches_no_wheel() -> None:
     def commands(*words: str) -> str:
         call = ["make", "--dry-run", "--always-make", *words, "build/gpu/kernels.c"]
         return subprocess.check_output(call, cwd=ROOT, text=True)

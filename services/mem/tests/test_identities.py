@@ -229,7 +229,7 @@ def test_small_blocks_of_any_size(block_bytes: int) -> None:
 def test_nothing_loads_the_memory_of_a_chase_at_intensity_0() -> None:
     found = measured("loaded_latency", "--intensity=0", "--threads=2", "--duration-s=0.3")
     assert found.metrics["load_bytes_per_second"] == 0
-    assert "load_starved" not in found.warnings, "they were asked to sleep"
+    assert "load_starved" not in found.warnings, "they have to sleep"
 
 
 def test_load_threads_that_share_a_cpu_are_starved() -> None:

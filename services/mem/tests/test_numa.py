@@ -97,7 +97,7 @@ def test_a_filter_refuses_what_it_lists() -> None:
 def test_a_container_that_refuses_every_call_about_nodes(workload: str) -> None:
     trial = measure(workload, SIZE, *MOMENT, preexec_fn=refusing(*OF_NUMA))
     assert trial.params["memory_node"] is None or trial.params["memory_node"] == "local"
-    assert "first_touch_only" not in trial.warnings, "nobody asked for a node"
+    assert "first_touch_only" not in trial.warnings, "no node was requested"
 
 
 def test_a_node_of_its_own_threads_where_binding_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The pages that were asked for are those that back the arrays, and what says so is true."""
+"""The pages that were requested are those that back the arrays, and what says so is true."""
 
 import ctypes
 from pathlib import Path

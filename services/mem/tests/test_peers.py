@@ -109,7 +109,7 @@ def test_what_takes_long_is_not_light() -> None:
         ("copy", "sse2", "nt", "copy_mem_sse"),
         ("copy", "scalar", "nt", "copy_mem"),
         ("copy", "scalar", "plain", "copy"),
-        # Before a trial nobody knows what the best will be.
+        # Before a trial it is unknown what the best will be.
         ("copy", "best", "best", "copy_mem_avx512"),
         ("copy", "avx512", "libc", "copy_mem_avx512"),
         ("write", "avx2", "nt", "store_mem_avx"),
@@ -166,38 +166,38 @@ def test_recorded_output_has_its_figure(
 
 
 def test_the_figures_are_those_that_stand_there() -> None:
-    def said(name: str, pattern: str) -> float:
+    def printed(name: str, pattern: str) -> float:
         found = re.search(pattern, recorded(name), re.MULTILINE)
         assert found is not None
         return float(found[1])
 
-    likwid = said("likwid-copy-mem", r"^MByte/s:\s+([\d.]+)$")
+    likwid = printed("likwid-copy-mem", r"^MByte/s:\s+([\d.]+)$")
     assert peer("likwid-bench", "copy", HUGE).parse(recorded("likwid-copy-mem"), TWO) == (
         likwid * 1e6
     )
     # Data volume over time, both printed: it counts what is read and what is written.
-    volume = said("likwid-copy-mem", r"^Data volume \(Byte\):\s+(\d+)$")
-    time_s = said("likwid-copy-mem", r"^Time:\s+([\d.e+-]+) sec$")
+    volume = printed("likwid-copy-mem", r"^Data volume \(Byte\):\s+(\d+)$")
+    time_s = printed("likwid-copy-mem", r"^Time:\s+([\d.e+-]+) sec$")
     assert volume / time_s == pytest.approx(likwid * 1e6, rel=1e-4)
     # mbw counts a byte that it copies once.
-    elapsed_s = said("mbw", r"^AVG\t.*Elapsed: ([\d.]+)")
-    mebibytes = said("mbw", r"^AVG\t.*MiB: ([\d.]+)")
+    elapsed_s = printed("mbw", r"^AVG\t.*Elapsed: ([\d.]+)")
+    mebibytes = printed("mbw", r"^AVG\t.*MiB: ([\d.]+)")
     assert peer("mbw", "copy", SINGLE).parse(recorded("mbw"), ONE) == pytest.approx(
         2 * mebibytes * MIB / elapsed_s, rel=1e-3
     )
-    transferred = said("sysbench-read", r"^([\d.]+) MiB transferred")
-    total_s = said("sysbench-read", r"total time: +([\d.]+)s")
+    transferred = printed("sysbench-read", r"^([\d.]+) MiB transferred")
+    total_s = printed("sysbench-read", r"total time: +([\d.]+)s")
     assert peer("sysbench", "read", HUGE).parse(recorded("sysbench-read"), TWO) == pytest.approx(
         transferred * MIB / total_s, rel=1e-2
     )
-    accesses = said("sysbench-random", r"^([\d.]+) MiB transferred") * MIB / 8
-    total_s = said("sysbench-random", r"total time: +([\d.]+)s")
+    accesses = printed("sysbench-random", r"^([\d.]+) MiB transferred") * MIB / 8
+    total_s = printed("sysbench-random", r"total time: +([\d.]+)s")
     random = peer("sysbench", "random_access", RANDOM)
     assert random.parse(recorded("sysbench-random"), TWO) == pytest.approx(
         accesses / total_s, rel=1e-2
     )
-    # Of each rank, of which there are two.
-    triad = said("hpcc-2-ranks", r"^StarSTREAM_Triad=([\d.]+)$")
+    # Of each rank; there are two.
+    triad = printed("hpcc-2-ranks", r"^StarSTREAM_Triad=([\d.]+)$")
     assert peer("hpcc", "triad", STREAM).parse(recorded("hpcc-2-ranks"), TWO) == 2e9 * triad
 
 

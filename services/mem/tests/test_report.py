@@ -51,7 +51,7 @@ def curve_of(document: ResultDocument, title: str) -> CurveChart:
     return drawing
 
 
-def said_of(document: ResultDocument) -> str:
+def text_of(document: ResultDocument) -> str:
     return " ".join(str(one.text) for one in blocks_of(document) if isinstance(one, Paragraph))
 
 
@@ -61,10 +61,10 @@ def said_of(document: ResultDocument) -> str:
 def test_the_variant_of_stream_and_the_bytes_are_named() -> None:
     first = report(whole().cases, whole()).blocks[0]
     assert isinstance(first, Paragraph)
-    said = str(first.text)
-    assert "based on a variant of the STREAM benchmark" in said
-    assert "read and write count 8, copy and scale 16, add and triad 24" in said
-    assert "10⁹ bytes a second" in said
+    text = str(first.text)
+    assert "based on a variant of the STREAM benchmark" in text
+    assert "read and write count 8, copy and scale 16, add and triad 24" in text
+    assert "10⁹ bytes a second" in text
 
 
 def test_every_case_is_in_one_table_of_figures() -> None:
@@ -234,9 +234,9 @@ def test_a_cache_that_is_smaller_than_the_kernel_says(hypervisor: bool, why: str
     host = host.model_copy(update={"caches": caches, "virtualisation": virtual})
     document = document.model_copy(update={"host": host})
     (lines,) = (block for block in blocks_of(document) if isinstance(block, Bullets))
-    said = str(lines.items[2])
-    assert said.startswith("L3: the kernel says 1 GiB, the curve bends between 480 MiB and 672 MiB")
-    assert why in said
+    text = str(lines.items[2])
+    assert text.startswith("L3: the kernel says 1 GiB, the curve bends between 480 MiB and 672 MiB")
+    assert why in text
     marks = curve_of(document, "Latency over the working set").marks
     assert "bends at 568 MiB" in [mark.label for mark in marks]
 
@@ -248,8 +248,8 @@ def test_levels_of_small_pages_are_marked_as_such() -> None:
 
 
 def test_too_few_sizes_show_no_level() -> None:
-    said = markdown(report_of(whole(), "result.json"))
-    assert "levels that this curve shows are unsure: the sizes are more than a factor" in said
+    text = markdown(report_of(whole(), "result.json"))
+    assert "levels that this curve shows are unsure: the sizes are more than a factor" in text
 
 
 def test_accesses_in_flight_are_ratios_to_one_chain() -> None:
@@ -275,13 +275,13 @@ def test_accesses_in_flight_are_ratios_to_one_chain() -> None:
 def test_more_in_flight_than_chains_is_a_disturbed_figure() -> None:
     cases = [("pointer_chase", {"size_bytes": GIB, "chains": chains}) for chains in (1, 4, 16)]
     document = document_of(*cases)
-    assert "the figure of one chain was disturbed" not in said_of(document)
+    assert "the figure of one chain was disturbed" not in text_of(document)
     one, *others = document.cases
     metric = one.metrics[one.primary]
     slow = describe([metric.statistics.median * factor for factor in (5.9, 6, 6.1)])
     metrics = {**one.metrics, one.primary: metric.model_copy(update={"statistics": slow})}
     cases_then = (one.model_copy(update={"metrics": metrics}), *others)
-    assert "the figure of one chain was disturbed" in said_of(
+    assert "the figure of one chain was disturbed" in text_of(
         document.model_copy(update={"cases": cases_then})
     )
 
@@ -433,8 +433,8 @@ def test_why_a_limit_is_missing_is_reported_once() -> None:
         metric = case.metrics[case.primary].model_copy(update={"limit": missing})
         cases.append(case.model_copy(update={"metrics": {**case.metrics, case.primary: metric}}))
     found = document.model_copy(update={"cases": (*cases, document.cases[2])})
-    said = markdown(report_of(found, "result.json")).partition("## Memory")[2]
-    assert said.count(f"No limit for 2 of 3 figures: {reason}.") == 1
+    text = markdown(report_of(found, "result.json")).partition("## Memory")[2]
+    assert text.count(f"No limit for 2 of 3 figures: {reason}.") == 1
     page = html(report_of(found, "result.json"))
     assert "measured, from zero" in page and "right: share of the limit" not in page
     assert "right: share of the limit" in html(report_of(whole(), "result.json"))

@@ -1,4 +1,4 @@
-"""Levels from curves: made-up ones of which the levels are known, and a measured one."""
+"""Levels from curves: made-up ones whose levels are known, and a measured one."""
 
 import json
 import math

@@ -120,7 +120,7 @@ def test_a_missing_step_of_the_chase_exits_5(chains: int, which: int, tmp_path: 
     refused(result, WRONG, "do not trust")
 
 
-# Each step does half of what it is asked for.
+# Each step does half of what it should.
 SHORTENED = ("->step(&worker->thread, batch)", "->step(&worker->thread, (batch + 1) / 2)")
 
 

@@ -83,7 +83,7 @@ class FarEnd:
         return last
 
     def cut_lifeline(self) -> None:
-        """As if whoever started it had died."""
+        """As if its parent had died."""
         os.close(self.lifeline)
         self.lifeline = -1
 
@@ -117,7 +117,7 @@ def far_end(
 
 
 def refuses(address: str, port: int) -> bool:
-    """Whether nobody listens there."""
+    """Whether no process listens there."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as caller:
         return caller.connect_ex((address, port)) != 0
@@ -199,7 +199,7 @@ class Near:
 
     @classmethod
     def connect(cls, far: FarEnd, source: str = LOOPBACK) -> Self:
-        """A connection, and nothing said yet."""
+        """A connection, and nothing sent yet."""
         address = (far.address, far.port)
         return cls(socket.create_connection(address, WITHIN_S, (source, 0)))
 

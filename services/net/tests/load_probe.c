@@ -1,7 +1,7 @@
 /* A load between two ends in one process, over the loopback: prints what each of its streams moved.
  *
  * load_probe SENDING RECEIVING SECONDS [break|stop]
- *   as many streams of the near end; `break`: the far end closes one first; `stop`: both are told to
+ *   as many streams of the near end; `break`: the far end closes one first; `stop`: both have to
  *   give up instead of ending in order */
 #define _GNU_SOURCE
 #include "endpoint.h"

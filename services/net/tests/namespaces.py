@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 LIFETIME_S = 300
-# Until nobody at that port says so: a fresh link needs a moment until neighbours find each other.
+# Until the refusal of that port arrives: neighbours on a fresh link first have to find each other.
 KNOCK = """
 import socket, sys
 for _ in range(20):
@@ -52,7 +52,7 @@ class Namespace:
         self.call("ip", "link", "set", device, "up")
 
     def await_way(self, *addresses: str) -> None:
-        """Back when these addresses, at which nobody listens at port 9, answer."""
+        """Back when these addresses, without a listener at port 9, answer."""
         for address in addresses:
             self.call(sys.executable, "-c", KNOCK, address)
 

@@ -28,7 +28,7 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Counts:
-    """What the two ends of one phase told (stream.h's stream_counts)."""
+    """What the two ends of one phase reported (stream.h's stream_counts)."""
 
     sender: dict[str, Any]
     receiver: dict[str, Any]

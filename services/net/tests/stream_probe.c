@@ -22,8 +22,8 @@ static struct {
     const char *near_ns, *far_ns, *near, *far;
     unsigned drop; /* every so many-th datagram is kept from the receiver; 0: none */
     double ramp_s;
-    bool gone; /* nobody receives, and the socket is closed */
-    bool mute; /* nobody receives */
+    bool gone; /* no thread receives, and the socket is closed */
+    bool mute; /* no thread receives */
     unsigned tail, again;
     int send_cpu, receive_cpu; /* -1: any */
 } call = {.send_cpu = -1, .receive_cpu = -1, .near = "127.0.0.1", .far = "127.0.0.1"};

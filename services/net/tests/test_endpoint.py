@@ -28,7 +28,7 @@ def program() -> Path:
 def say(program: Path) -> Say:
     """What the probe prints."""
 
-    def said(*arguments: object, inside: Namespace | None = None) -> str:
+    def printed(*arguments: object, inside: Namespace | None = None) -> str:
         command = [str(program), *map(str, arguments)]
         if inside:
             return inside.call(*command).strip()
@@ -36,7 +36,7 @@ def say(program: Path) -> Say:
             command, check=True, capture_output=True, text=True, timeout=20
         ).stdout.strip()
 
-    return said
+    return printed
 
 
 @pytest.fixture(scope="module")
@@ -144,18 +144,18 @@ def test_connecting(say: Say) -> None:
 
 
 @in_namespaces
-def test_nobody_answers(say: Say, veth: tuple[Namespace, Namespace]) -> None:
+def test_no_answer(say: Say, veth: tuple[Namespace, Namespace]) -> None:
     """An address whose owner drops what it gets."""
     near, far = veth
     # Another try finds them there.
     far.call("ip", "addr", "replace", "10.9.0.3/24", "dev", "far0")
     far.call("ip", "route", "replace", "blackhole", "10.9.0.1")
     try:
-        said = say("connect", "10.9.0.3", 9, 0.5, inside=near)
+        printed = say("connect", "10.9.0.3", 9, 0.5, inside=near)
     finally:
         far.call("ip", "route", "del", "blackhole", "10.9.0.1")
-    found = re.fullmatch(r"ETIMEDOUT after (\d\.\d) s", said)
-    assert found and 0.5 <= float(found[1]) < 3, said
+    found = re.fullmatch(r"ETIMEDOUT after (\d\.\d) s", printed)
+    assert found and 0.5 <= float(found[1]) < 3, printed
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -168,7 +168,7 @@ def test_listening_and_accepting(program: Path, address: str) -> None:
             assert listener.stdout.readline() == f"from {address}\n"
 
 
-def test_nobody_comes(say: Say) -> None:
+def test_no_caller(say: Say) -> None:
     assert say("listen", "127.0.0.1", 0, 0.2).splitlines()[1] == "ETIMEDOUT"
 
 

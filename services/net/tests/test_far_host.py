@@ -108,7 +108,7 @@ def test_a_session_may_come_by_a_pipe() -> None:
 # ---- a far end that is not there ----------------------------------------------------------------
 
 
-def test_a_port_that_nobody_listens_on() -> None:
+def test_a_port_without_a_listener() -> None:
     with socket.create_server((LOOPBACK, 0)) as gone:
         port = gone.getsockname()[1]
     says(session(port), FAILED, f"port {port} of", "refuses the connection", "open another")
@@ -165,10 +165,10 @@ def test_a_far_end_that_stops_in_a_message() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 30, frame(READY, bytes(60))]
+    "reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 30, frame(READY, bytes(60))]
 )
-def test_somebody_else_at_the_port(said: bytes) -> None:
-    with server(lambda caller: caller.sendall(said)) as port:
+def test_somebody_else_at_the_port(reply: bytes) -> None:
+    with server(lambda caller: caller.sendall(reply)) as port:
         says(session(port), FAILED, f"port {port}", "not a far end of hostbench")
 
 

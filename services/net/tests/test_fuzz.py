@@ -1,4 +1,4 @@
-"""Broken control messages, tried at random with sanitizers: no crash, no leak, nobody let in."""
+"""Broken control messages, tried at random with sanitizers: no crash, no leak, no caller let in."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def fuzz(target: str, directory: Path, *arguments: str) -> str:
-    """What libFuzzer said; it must have found nothing."""
+    """What libFuzzer printed; it must have found nothing."""
     result = subprocess.run(
         [str(PROGRAM), "-max_len=4096", "-timeout=5", *arguments],
         cwd=directory,
@@ -60,6 +60,6 @@ def test_nothing_is_found_at_random(target: str, tmp_path: Path) -> None:
     corpus.mkdir()
     seconds = max(1, SECONDS // len(TARGETS))
     options = (f"-max_total_time={seconds}", "-print_final_stats=1")
-    said = fuzz(target, tmp_path, *options, str(corpus), str(SEEDS / target))
-    (executed,) = (line for line in said.splitlines() if "number_of_executed_units" in line)
+    output = fuzz(target, tmp_path, *options, str(corpus), str(SEEDS / target))
+    (executed,) = (line for line in output.splitlines() if "number_of_executed_units" in line)
     assert int(executed.split()[-1]) > 100 * seconds

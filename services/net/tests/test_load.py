@@ -1,4 +1,4 @@
-"""The load beside round trips: everything sent is received, and it ends when it is told to."""
+"""The load beside round trips: everything sent is received, and it ends when it has to."""
 
 import json
 import subprocess
@@ -57,8 +57,8 @@ def test_a_stream_that_breaks_is_named(probe: Path) -> None:
     assert found["near_failed_stream"] == 1
 
 
-def test_it_gives_up_when_told(probe: Path) -> None:
-    """Receivers that nobody tells how much was sent are not waited for."""
+def test_it_gives_up_at_the_end(probe: Path) -> None:
+    """Receivers that do not know how much was sent are not waited for."""
     began_s = time.monotonic()
     load(probe, 2, 2, 0.2, "stop")
     assert time.monotonic() - began_s < 2

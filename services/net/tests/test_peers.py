@@ -129,7 +129,7 @@ def test_what_stands_beside_what(workload: str, params: Params, expected: list[s
     assert set(expected) <= set(TOOLS)
 
 
-def test_whose_server_asks_nobody_is_only_run_when_it_is_named() -> None:
+def test_an_open_server_is_only_run_when_it_is_named() -> None:
     light = {one.tool for run in RUNS for one in peers(*run[1:3]) if one.light}
     assert light == set(TOOLS) - {"qperf"}
 
@@ -173,23 +173,23 @@ def test_the_middle_of_a_long_report_may_be_missing() -> None:
 
 
 def test_half_round_trips_are_doubled_and_whole_ones_are_not() -> None:
-    def said(name: str, pattern: str) -> float:
+    def printed(name: str, pattern: str) -> float:
         found = re.search(pattern, recorded(name))
         assert found is not None
         return float(found[1])
 
     for which in ("tcp", "udp"):
         name = f"{OLD}/qperf-{which}"
-        half_ns = said(name, r"latency +=\s+(\d+) ns")
+        half_ns = printed(name, r"latency +=\s+(\d+) ns")
         assert figure(run_of(name)) == pytest.approx(2 * half_ns * 1e-9)
         assert "twice the latency" in peer(*run_of(name)[:3]).measures
     for which in ("tcp", "udp", "udp-spin"):
         name = f"{OLD}/sockperf-{which}"
-        whole_us = said(name, r"percentile 50\.000 = +([\d.]+)")
+        whole_us = printed(name, r"percentile 50\.000 = +([\d.]+)")
         assert "Round trip is" in recorded(name)
         assert figure(run_of(name)) == pytest.approx(whole_us * 1e-6)
         assert "whole round trip" in peer(*run_of(name)[:3]).measures
-    mean_ms = said(f"{OLD}/ping", r"rtt min/avg/max/mdev = [\d.]+/([\d.]+)/")
+    mean_ms = printed(f"{OLD}/ping", r"rtt min/avg/max/mdev = [\d.]+/([\d.]+)/")
     assert figure(run_of(f"{OLD}/ping")) == pytest.approx(mean_ms * 1e-3)
 
 
@@ -293,8 +293,8 @@ def test_gso_only_where_iperf3_knows_it() -> None:
         one = peer("iperf3", "udp_stream", UDP | {"udp_path": "gso"})
         survey = one.survey(answers(version), ONE)
         assert ("--gsro" in one.command(ONE).arguments) is knows
-        said = "with GSO and GRO" if knows else "one datagram a call"
-        assert said in (survey.conditions or "")
+        conditions = "with GSO and GRO" if knows else "one datagram a call"
+        assert conditions in (survey.conditions or "")
         assert ("one datagram a call; ours many, by GSO and GRO" in survey.differs) is not knows
     single = peer("iperf3", "udp_stream", UDP | {"udp_path": "single"})
     single.survey(answers(NEWER), ONE)
@@ -364,14 +364,14 @@ def test_messages_that_are_larger_than_ours_are_named() -> None:
         assert one.survey(answers(VERSIONS), ONE).differs == differs
 
 
-def test_nobody_reads_what_we_do_not_read() -> None:
+def test_a_receiver_that_drops_is_compared_with_one_that_drops() -> None:
     for version, path, knows in (
         (NEWER, "truncate", True), (NEWER, "copy", False), (VERSIONS, "truncate", False)
     ):  # fmt: skip
         one = peer("iperf3", "tcp_stream", TCP | {"receive_path": path})
-        said = "dropped by the kernel" if knows else "received with copies"
+        conditions = "dropped by the kernel" if knows else "received with copies"
         found = one.survey(answers(version), ONE)
-        assert found.conditions == said
+        assert found.conditions == conditions
         assert bool(found.differs) is (path == "truncate" and not knows)
         assert ("--skip-rx-copy" in one.command(ONE).arguments) is knows
 
@@ -456,7 +456,7 @@ def test_what_cannot_run_here_says_why() -> None:
     ping = peer("ping", "tcp_rr", RR | BETWEEN)
     assert ping.survey(answers(VERSIONS), FAR).unsupported is None
     assert ping.survey(answers(VERSIONS), ONE).unsupported == NO_FAR_END
-    mute = {command: said for command, said in VERSIONS.items() if "-c" not in command}
+    mute = {command: version for command, version in VERSIONS.items() if "-c" not in command}
     assert ping.survey(answers(mute), FAR).unsupported == MAY_NOT
     sockperf = peer("sockperf", "udp_rr", RR | {"ip_version": "6"})
     assert sockperf.survey(answers(VERSIONS), ONE).unsupported == "sockperf 3.7 knows no IPv6"

@@ -105,7 +105,7 @@ def test_what_differs_in_something_else_is_bars_of_its_workload() -> None:
     tcp, udp = found.values()
     assert {"receive", "both", "sendfile", "bbr", "ip_version=6", "far_host"} <= set(tcp)
     assert {"receive", "both", "single", "mmsg", "gso"} <= set(udp)
-    assert not [name for name in udp if "rate" in name], "a rate that was asked for is no figure"
+    assert not [name for name in udp if "rate" in name], "a requested rate is no figure"
 
 
 def test_a_link_bounds_bars_and_the_loopback_has_no_limit() -> None:
@@ -387,7 +387,7 @@ def test_a_workload_that_the_section_does_not_know() -> None:
 
 
 def naive(document: ResultDocument, *, arrived: float | None = 0.5) -> ResultDocument:
-    """The document as if its cases had counted what they sent, of which such a share arrived."""
+    """The document as if its cases had counted what they sent, and such a share of it arrived."""
     return document.model_copy(
         update={
             "cases": tuple(counted_by_sender(case, arrived) for case in document.cases),
@@ -421,6 +421,6 @@ def test_what_a_sender_counts_stands_beside_what_arrived() -> None:
         assert row["counted"] != row["arrived"] and row["lost share"].endswith("%")
 
 
-def test_where_nobody_tells_what_arrived_there_is_no_such_table() -> None:
+def test_without_counts_of_arrivals_there_is_no_such_table() -> None:
     document = naive(document_of(("udp_stream", {})), arrived=None)
     assert "Counted and arrived" not in naive_tables(document)

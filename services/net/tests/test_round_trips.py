@@ -1,4 +1,4 @@
-"""Round trips between two processes: every one counted, and what goes wrong told."""
+"""Round trips between two processes: every one counted, and what goes wrong reported."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def trips(probe: Path, kind: str, **options: object) -> Found:
 
 
 def all_done(found: Found, operations: int, block: int) -> None:
-    """Each was asked once, answered once, and timed."""
+    """Each was sent once, answered once, and timed."""
     assert (found["result"], found["far_result"]) == ("", "")
     for end in (found["near"], found["far"]):
         assert end["operations"] == operations
@@ -143,7 +143,7 @@ def test_a_far_end_that_vanishes(probe: Path, spin: int) -> None:
 
 
 def test_a_refused_datagram_is_counted(probe: Path) -> None:
-    """Nobody is there any more: the kernel says so, and the operation is lost as any other."""
+    """The other end is gone: the kernel says so, and the operation is lost as any other."""
     found = trips(probe, "udp", far="vanish", operations=3)
     assert (found["result"], found["latencies"]) == ("", 1)
     assert found["near"]["lost"] == 2
@@ -187,22 +187,22 @@ def started(probe: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
 # A stranger may come as soon as the port is there, before the far end begins to answer.
 @pytest.mark.parametrize("before", ["wait=1", "wait=2"])
-@pytest.mark.parametrize("said", [b"", b"x", b"fedcba98765432101", b"0123456789abcdef"])
+@pytest.mark.parametrize("sent", [b"", b"x", b"fedcba98765432101", b"0123456789abcdef"])
 def test_strangers_are_turned_away(
-    started: Callable[..., subprocess.Popen[bytes]], said: bytes, before: str
+    started: Callable[..., subprocess.Popen[bytes]], sent: bytes, before: str
 ) -> None:
     """Who shows no key, or a wrong one, or goes when it has shown it: none holds up the others."""
     with started("crr", "operations=200", before) as process:
         assert process.stdin is not None and process.stdout is not None
         port = json.loads(process.stdout.readline())["port"]
         with socket.create_connection(("127.0.0.1", port), timeout=5) as stranger:
-            stranger.sendall(said)
+            stranger.sendall(sent)
             time.sleep(0.05)
-            if len(said) == 16:
+            if len(sent) == 16:
                 stranger.close()
             process.stdin.write(b"\n")
             process.stdin.flush()
             found = json.loads(process.stdout.readline())
     assert found["near"]["operations"] == found["far"]["operations"] == 200
-    assert found["strangers"] == (len(said) != 16)
+    assert found["strangers"] == (len(sent) != 16)
     assert found["near"]["seconds"] < 3.9  # what silence would have taken

@@ -101,7 +101,7 @@ def test_a_long_flow_with_every_kind_of_trouble(count: Count) -> None:
     assert counts[1] == kept and counts[2] == len(again) and counts[3] > 1000
 
 
-def test_nothing_lost_nothing_told(count: Count) -> None:
+def test_nothing_lost_nothing_reported(count: Count) -> None:
     assert count(range(1000)) == ([NEW] * 1000, [1000, 1000, 0, 0, 0])
 
 

@@ -1,4 +1,4 @@
-"""A far end serves the one near end that it was opened for, and nobody else: whoever comes without
+"""A far end serves the one near end that it was opened for, and no other: a caller without
 the token, from elsewhere, twice, half or for too much gets a clear answer or none, and nothing is
 left open."""
 
@@ -239,13 +239,13 @@ def test_too_few_files_are_named() -> None:
         far.ended("refused", "160 files", within_s=SOON_S)
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_an_opening_that_comes_to_nothing_ends(far: FarEnd, asked: bool) -> None:
+@pytest.mark.parametrize("requested", [False, True])
+def test_an_opening_that_comes_to_nothing_ends(far: FarEnd, requested: bool) -> None:
     with Near.proven(far) as near:
-        if asked:
+        if requested:
             near.ask(Wanted())
         with near.beating():
-            far.ended("lost", "data sockets" if asked else "no test", within_s=7)
+            far.ended("lost", "data sockets" if requested else "no test", within_s=7)
 
 
 def test_a_long_list_of_cpus_is_read(far: FarEnd) -> None:
@@ -280,7 +280,7 @@ def test_a_stranger_is_closed_at_once_and_counted(far: FarEnd) -> None:
     assert far.ended("done")["strangers"] == strangers == 3
 
 
-def test_half_open_callers_keep_nobody_out(far: FarEnd) -> None:
+def test_half_open_callers_keep_no_other_out(far: FarEnd) -> None:
     silent = [Near.connect(far) for _ in range(20)]
     with Near.proven(far) as near:
         whole_test(near)
@@ -426,7 +426,7 @@ def test_nothing_is_sent_to_who_did_not_ask(far: FarEnd) -> None:
                 asking.recv(100)
 
 
-# ---- what is asked for --------------------------------------------------------------------------
+# ---- what is requested --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_a_near_end_that_vanishes_takes_the_far_end_along(
 def test_a_sender_that_waits_for_room_ends_too(far: FarEnd) -> None:
     with Near.proven(far) as near:
         near.ask(Wanted(direction=RECEIVE, ramp_s=20))
-        with near.tcp():  # nobody reads
+        with near.tcp():  # no thread reads
             near.receive(CONNECTED)
             near.begin(0)
             time.sleep(0.3)
@@ -566,7 +566,7 @@ def test_heartbeats_keep_a_session(far: FarEnd) -> None:
     far.ended("done")
 
 
-def test_it_ends_with_whoever_started_it(far: FarEnd) -> None:
+def test_it_ends_with_its_parent(far: FarEnd) -> None:
     with Near.proven(far):
         far.cut_lifeline()
         far.ended("ended", "lifeline", within_s=SOON_S)
@@ -582,7 +582,7 @@ def test_it_ends_by_a_signal_and_tells_the_near_end(far: FarEnd, sent: signal.Si
         far.ended("ended", sent.name, within_s=SOON_S)
 
 
-# ---- what is said -------------------------------------------------------------------------------
+# ---- what is sent -------------------------------------------------------------------------------
 
 
 def test_another_version_is_distinguished(far: FarEnd) -> None:
@@ -596,7 +596,7 @@ def test_another_version_is_distinguished(far: FarEnd) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "nonsense",
     [
         b"GET / HTTP/1.1\r\n\r\n",
         frame(HELLO, b"\0"),
@@ -607,10 +607,10 @@ def test_another_version_is_distinguished(far: FarEnd) -> None:
     ],
     ids=["http", "short", "long", "proof first", "unknown", "noise"],
 )
-def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, said: bytes) -> None:
+def test_nonsense_before_the_proof_does_no_harm(far: FarEnd, nonsense: bytes) -> None:
     with Near.connect(far) as near:
         with contextlib.suppress(OSError):  # it may have closed already
-            near.send(said)
+            near.send(nonsense)
         assert closed_by_far_end(near.connection, 3.5)
     with Near.proven(far) as near:
         whole_test(near)
@@ -618,7 +618,7 @@ def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, said: bytes) -> Non
 
 
 @pytest.mark.parametrize(
-    "said",
+    "nonsense",
     [
         frame(BEGIN, b"\0"),
         frame(99),
@@ -628,9 +628,9 @@ def test_nonsense_before_the_proof_harms_nobody(far: FarEnd, said: bytes) -> Non
     ],
     ids=["out of order", "unknown", "again", "too long", "heartbeat"],
 )
-def test_nonsense_behind_the_proof_ends_the_session(far: FarEnd, said: bytes) -> None:
+def test_nonsense_behind_the_proof_ends_the_session(far: FarEnd, nonsense: bytes) -> None:
     with Near.proven(far) as near:
-        near.send(said)
+        near.send(nonsense)
         with pytest.raises(Refusal) as refused:
             near.receive(0)
         assert refused.value.code == PROTOCOL

@@ -194,7 +194,7 @@ def test_over_ipv6(workload: str) -> None:
 
 def test_what_is_in_force_is_reported() -> None:
     trial = measure("udp_stream", *MOMENT, "--receive-buffer-bytes=100000", "--rate=1000000")
-    # The kernel doubles what it is asked for, for its own overhead.
+    # The kernel doubles what is requested, for its own overhead.
     assert trial.metrics["receive_buffer_in_force_bytes"] == 200000
     assert trial.metrics["path_mtu_bytes"] in (65535, 65536)
     assert trial.facts["interface"] == "lo" and trial.facts["network_mode"] == "lo"
@@ -275,7 +275,7 @@ def test_a_far_end_that_is_stopped_is_an_error_and_not_a_hang(workload: str) -> 
         assert gone_within([far], 2)
 
 
-def test_a_pause_of_the_whole_machine_is_nobodys_silence() -> None:
+def test_a_pause_of_the_whole_machine_is_no_silence() -> None:
     with running("tcp_rr") as (process, _):
         (far,) = children_of(process.pid)
         time.sleep(0.3)

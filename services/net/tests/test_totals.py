@@ -26,8 +26,8 @@ def test_a_total_that_is_not_reached_says_of_how_many_bytes(workload: str) -> No
     trial = measure(workload, f"--total-bytes={total}", "--duration-s=0.2", "--warmup-s=0.05")
     sent = int(trial.metrics["sender_bytes"])
     assert 0 < sent < total
-    said = f"{sent} of {total} bytes in the time: the figures are those of a sample"
-    assert trial.warnings["sampled"] == said
+    warning = f"{sent} of {total} bytes in the time: the figures are those of a sample"
+    assert trial.warnings["sampled"] == warning
 
 
 def test_a_time_alone_is_no_sample() -> None:

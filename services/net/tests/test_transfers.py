@@ -87,7 +87,7 @@ def test_the_rate_is_the_one_requested(transfer: Transfer, path: str) -> None:
     while len(sent) < 5 and not any(one > rate * (seconds - 0.1) for one in sent):
         both = transfer(path=path, block=1400, rate=rate, duration=seconds, buffers=BUFFERS)
         sent.append(both.sender["bytes"])
-        # Whoever is held up catches up with 10 ms at most, so a busy machine makes it less.
+        # A thread that is held up catches up with 10 ms at most, so a busy machine makes it less.
         assert sent[-1] <= rate * seconds + 65536
     assert max(sent) > rate * (seconds - 0.1), sent
 
@@ -114,9 +114,11 @@ def test_what_tcp_says_of_the_connection(transfer: Transfer) -> None:
 
 
 def test_buffers_in_force_are_read_back(transfer: Transfer) -> None:
-    asked = 100_000
-    both = transfer(path="single", work=1472, buffers=asked)
-    assert both.sender["send_buffer_bytes"] == both.receiver["receive_buffer_bytes"] == 2 * asked
+    requested = 100_000
+    both = transfer(path="single", work=1472, buffers=requested)
+    assert (
+        both.sender["send_buffer_bytes"] == both.receiver["receive_buffer_bytes"] == 2 * requested
+    )
 
 
 def test_small_buffers_lose_and_say_so(transfer: Transfer) -> None:
@@ -126,7 +128,7 @@ def test_small_buffers_lose_and_say_so(transfer: Transfer) -> None:
     assert both.receiver["dropped_by_receiver"] == both.lost
 
 
-def test_nobody_receives(transfer: Transfer) -> None:
+def test_no_receiver(transfer: Transfer) -> None:
     sender = transfer(path="single", gone=1, work=1472 * 100, rate=1472e3).sender
     assert sender["refused"] > 10 and sender["datagrams"] == 100
 
@@ -137,7 +139,7 @@ def test_a_far_end_that_closes_is_reported(program: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TCP)
-def test_a_far_end_that_takes_nothing_holds_nobody_up(transfer: Transfer, path: str) -> None:
+def test_a_far_end_that_takes_nothing_holds_nothing_up(transfer: Transfer, path: str) -> None:
     """Full buffers on both sides: the call that blocks comes back to look at the clock."""
     sender = transfer(path=path, block=1 << 20, mute=1, duration=0.5, buffers=100_000).sender
     assert 0.4 < sender["last_s"] - sender["first_s"] < 1.5

@@ -86,7 +86,7 @@ def test_loss_on_the_way_is_exact(direction: str) -> None:
 @pytest.mark.parametrize("direction", ["send", "receive"])
 @pytest.mark.parametrize("workload", STREAMS)
 def test_a_cable_that_is_pulled(workload: str, direction: str) -> None:
-    """Nobody says good-bye: silence is what both ends have to notice."""
+    """No end says good-bye: silence is what both ends have to notice."""
     with pair() as (near, far), session(far, "10.9.0.2", "10.9.0.1") as (fd, end):
         arguments = (f"--direction={direction}", "--rate=1000000", f"--session-fd={fd}")
         with running(workload, *arguments, prefix=inside(near), pass_fds=(fd,)) as (process, _):
@@ -154,9 +154,15 @@ def set_congestion(namespace: Namespace, word: str) -> None:
 def test_what_the_far_kernel_may_not_choose_is_skipped() -> None:
     allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
     with pair() as (near, far):
-        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+        user = (
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+        )
         address: dict[str, Any] = {"bind": "10.9.0.2", "allowed": "10.9.0.1", "duration_s": 100}
-        with far_end(prefix=(*inside(far), *nobody), **address) as end:
+        with far_end(prefix=(*inside(far), *user), **address) as end:
             end.listening()
             text = f"address={end.address} port={end.port} token={TOKEN.hex()}"
             with session_file(text) as fd:

@@ -1,4 +1,4 @@
-/* Stands in for libcuda.so.1; what it does is said in stub.h. Kernels are the shared source, compiled for
+/* Stands in for libcuda.so.1; stub.h describes what it does. Kernels are the shared source, compiled for
  * this host, so what a trial verifies has really been computed. As in a driver, work is queued and done
  * by somebody else, and what is wrong with a handle or an address is an error and no crash. */
 #define _GNU_SOURCE
@@ -240,7 +240,7 @@ int cuDeviceGetCount(int *count)
     return CUDA_SUCCESS;
 }
 
-/* A CUdevice is the card's own number here, so that nobody can take an ordinal for it. */
+/* A CUdevice is the card's own number here, so that no caller can take an ordinal for it. */
 int cuDeviceGet(cuda_device *device, int ordinal)
 {
     int order[CARDS_MAX];

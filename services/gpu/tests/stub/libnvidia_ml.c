@@ -1,4 +1,4 @@
-/* Stands in for libnvidia-ml.so.1; what it does is said in stub.h. Sensors depend on the card and on
+/* Stands in for libnvidia-ml.so.1; stub.h describes what it does. Sensors depend on the card and on
  * how often they were read, so that a reader of the wrong card or of stale values is found out. */
 #define _GNU_SOURCE
 #include "nvml.h"
@@ -124,7 +124,7 @@ int nvmlDeviceGetTemperature(nvml_handle device, int sensor, unsigned *celsius)
     return NVML_SUCCESS;
 }
 
-/* The mean of the last second, which nobody should take for the power now. */
+/* The mean of the last second, which no caller should take for the power now. */
 int nvmlDeviceGetPowerUsage(nvml_handle device, unsigned *milliwatts)
 {
     ENTER_SENSOR;

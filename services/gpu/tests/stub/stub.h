@@ -7,12 +7,12 @@
  *                later calls, as by the driver.
  * STUB_REPORT    a file that gets a line for each name called, with how often, for each kind of thing
  *                that was not released, for each kernel with the most shared bytes of a group, and
- *                with the most bytes of memory asked for at once
+ *                with the most bytes of memory requested at once
  * STUB_CARDS     how many there are (1); CUDA_VISIBLE_DEVICES hides and reorders them for CUDA
  * STUB_CC        their compute capability (9.0)
  * STUB_CUDA      the driver's version, as cuDriverGetVersion tells it (12040)
  * STUB_MEMORY    bytes of each card's memory (256 MiB)
- * STUB_TAKEN     … of which others have so many
+ * STUB_TAKEN     … and others have so many of them
  * STUB_L2        … and of its L2 cache (1 MiB)
  * STUB_MIG       1: CUDA shows a part of the card
  * STUB_SM        the number of the multiprocessor that does all the work (0)
@@ -27,8 +27,8 @@
  * STUB_LAZY      KERNEL:NTH: from the NTH on, launches of this kernel do nothing; memcpy:BYTES:NTH:
  *                copies of so many bytes likewise
  * STUB_REFUSE    cubin, or ptx: the driver does not take images of this kind
- * STUB_XID       NTH:NUMBER: the NTH time that events are asked for, there is this Xid
- * STUB_ECC       so many uncorrected errors more each time that they are asked for
+ * STUB_XID       NTH:NUMBER: the NTH time that events are requested, there is this Xid
+ * STUB_ECC       so many uncorrected errors more each time that they are read
  * STUB_REASONS   NVML's throttle reasons, a number
  * STUB_SILENT    1: NVML has no sensors (not supported) */
 #ifndef GPU_STUB_H
