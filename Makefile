@@ -229,6 +229,9 @@ restore: ## put a backup into an empty stack, start it, and write its points aga
 
 programs: programs-release ## build the benchmark programs into build/release
 
+# What they all link: the Dockerfile compiles it once for all images.
+harness: $(call objects,release,$(HARNESS))
+
 # With the flags of ours: what it counts must not be contracted or left out either.
 program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that stands elsewhere: FROM=its/folder TO=NAME-bench
 	$(if $(and $(FROM),$(TO)),,$(error give FROM=the folder of its C files and TO=the program))
@@ -348,5 +351,5 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: help collected builds run install wheel peers env farhost key up down sbom images chart backup restore \
-    program programs $(BUILDS:%=programs-%) $(BUILDS:%=c-tests-%) test \
+    program programs harness $(BUILDS:%=programs-%) $(BUILDS:%=c-tests-%) test \
     test-all test-lanes test-clusters e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv
