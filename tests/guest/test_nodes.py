@@ -3,9 +3,7 @@ up. All of them are equally far from this host's CPU, so nothing here is about a
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from tests.guest import guest
 from tests.guest.guest import Guest, missing
 
 pytestmark = [
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(500),
     pytest.mark.exhaustive,
     pytest.mark.skipif(missing() is not None, reason=f"no guest: {missing()}"),
 ]
@@ -43,6 +41,7 @@ MACHINE = (
 )
 # Until everything is set up, then what is to happen meanwhile, then the end.
 SCRIPT = """
+echo run {name}
 {before}
 /program numa --pages=4k --size-bytes={size} --warmup-s=0 --duration-s={seconds} >/out 2>/dev/null &
 until /bin/busybox grep -q start /out; do /bin/busybox sleep 0.1; done
@@ -62,8 +61,39 @@ echo $$ >{CPUSET}/cgroup.procs
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a guest said: events of the program by kind, the last of each, and all of it."""
+class Run:
+    """One of the runs of a guest, with commands before it and while it is at work."""
+
+    name: str
+    before: str = ""
+    meanwhile: str = ""
+    size_mib: int = SIZE_MIB
+    duration_s: float = 3
+
+    @property
+    def script(self) -> str:
+        return SCRIPT.format(
+            name=self.name,
+            before=self.before,
+            meanwhile=self.meanwhile,
+            size=self.size_mib * MIB,
+            seconds=self.duration_s,
+        )
+
+
+# One guest has them all, since its boot takes most of the time. It stays in the cpuset.
+RUNS = (
+    Run("whole", meanwhile="/bin/busybox cat /proc/$!/numa_maps"),
+    Run("short", duration_s=0.04),
+    Run("large", size_mib=NODE_MIB - 16),
+    Run("moved", before=IN_A_CPUSET, meanwhile=f"echo 0 >{CPUSET}/cpuset.mems"),
+)
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a guest printed in a run: events of the program by kind, the last of each, and all of
+    it."""
 
     events: dict[str, Any]
     warnings: dict[str, str]
@@ -72,48 +102,38 @@ class Said:
 
 
 @pytest.fixture(scope="module")
-def accelerator(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return guest.accelerator(tmp_path_factory.mktemp("accelerator"))
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Output]:
+    """What the guest printed, by the name of the run."""
+    accelerator = guest.accelerator(tmp_path_factory.mktemp("accelerator"))
+    script = "".join(run.script for run in RUNS)
+    with Guest(
+        tmp_path_factory.mktemp("guest"), script, accelerator, program="mem-bench", machine=MACHINE
+    ) as one:
+        text = one.last_words(450)
+    _, *parts = re.split(r"^run (\w+)\s", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], map(output_of, parts[1::2]), strict=True))
 
 
-def ran(
-    directory: Path,
-    accelerator: str,
-    *,
-    machine: Sequence[str] = MACHINE,
-    before: str = "",
-    meanwhile: str = "",
-    size_mib: int = SIZE_MIB,
-    duration_s: float = 3,
-) -> Said:
-    script = SCRIPT.format(
-        before=before, meanwhile=meanwhile, size=size_mib * MIB, seconds=duration_s
-    )
-    directory = directory / "guest"
-    directory.mkdir()
-    with Guest(directory, script, accelerator, program="mem-bench", machine=machine) as one:
-        text = one.last_words(300)
+def output_of(text: str) -> Output:
     events = [json.loads(line) for line in re.findall(r"^\{.*\}", text, re.MULTILINE)]
     warnings = {one["code"]: one["message"] for one in events if one["event"] == "warning"}
     (code,) = re.findall(r"^exit code (\d+)", text, re.MULTILINE)
-    return Said({one["event"]: one for one in events}, warnings, int(code), text)
+    return Output({one["event"]: one for one in events}, warnings, int(code), text)
 
 
-def figures(said: Said) -> dict[str, dict[tuple[int, int], float]]:
+def figures(output: Output) -> dict[str, dict[tuple[int, int], float]]:
     """By metric and pair: the node of the CPUs, and that of the memory."""
     found: dict[str, dict[tuple[int, int], float]] = {}
-    for one in said.events["end"]["node_figures"]:
+    for one in output.events["end"]["node_figures"]:
         found.setdefault(one["metric"], {})[one["cpu_node"], one["memory_node"]] = one["value"]
     return found
 
 
-def test_each_pair_of_nodes_has_its_figures_and_its_memory(
-    tmp_path: Path, accelerator: str
-) -> None:
+def test_each_pair_of_nodes_has_its_figures_and_its_memory(runs: dict[str, Output]) -> None:
     """The kernel's own table says, beside what the program looked up, where each page lies."""
-    said = ran(tmp_path, accelerator, meanwhile="/bin/busybox cat /proc/$!/numa_maps")
-    assert said.exit_code == 0, said.text
-    found = figures(said)
+    output = runs["whole"]
+    assert output.exit_code == 0, output.text
+    found = figures(output)
     pairs = {(cpu, memory) for cpu in (0, 1) for memory in (0, 1, 2)}
     names = {"access_time_s", "loaded_access_time_s", "bytes_per_second", "load_bytes_per_second"}
     assert set(found) == names | {"distance"}
@@ -125,45 +145,38 @@ def test_each_pair_of_nodes_has_its_figures_and_its_memory(
     )
     assert any(load.values())
     assert found["distance"] == {(cpu, memory): DISTANCES[cpu][memory] for cpu, memory in pairs}
-    metrics = said.events["end"]["metrics"]
+    metrics = output.events["end"]["metrics"]
     assert metrics["node_pairs_measured"] == len(pairs)
     assert metrics["access_time_s_nearest"] == min(found["access_time_s"].values())
     assert metrics["access_time_s_farthest"] == max(found["access_time_s"].values())
-    bound = re.findall(r"^\w+ bind:(\d) .*?((?: N\d+=\d+)+)", said.text, re.MULTILINE)
+    bound = re.findall(r"^\w+ bind:(\d) .*?((?: N\d+=\d+)+)", output.text, re.MULTILINE)
     assert sorted(bound) == [(str(node), f" N{node}={PAGES}") for node in range(3)]
 
 
-def test_pairs_that_do_not_fit_into_the_time_are_left_out(tmp_path: Path, accelerator: str) -> None:
+def test_pairs_that_do_not_fit_into_the_time_are_left_out(runs: dict[str, Output]) -> None:
     """Each node with CPUs has its own memory first."""
-    said = ran(tmp_path, accelerator, duration_s=0.04)
-    assert said.exit_code == 0, said.text
-    assert set(figures(said)["access_time_s"]) == {(0, 0), (1, 1)}
-    assert said.events["end"]["metrics"]["node_pairs_measured"] == 2
-    assert "2 of the 6 pairs" in said.warnings["pairs_sampled"]
+    output = runs["short"]
+    assert output.exit_code == 0, output.text
+    assert set(figures(output)["access_time_s"]) == {(0, 0), (1, 1)}
+    assert output.events["end"]["metrics"]["node_pairs_measured"] == 2
+    assert "2 of the 6 pairs" in output.warnings["pairs_sampled"]
 
 
-def test_a_node_with_too_little_free_memory_is_left_out_by_name(
-    tmp_path: Path, accelerator: str
-) -> None:
+def test_a_node_with_too_little_free_memory_is_left_out_by_name(runs: dict[str, Output]) -> None:
     """At least the first one, which has the kernel."""
-    said = ran(tmp_path, accelerator, size_mib=NODE_MIB - 16)
-    assert said.exit_code == 0, said.text
-    pairs = set(figures(said)["access_time_s"])
+    output = runs["large"]
+    assert output.exit_code == 0, output.text
+    pairs = set(figures(output)["access_time_s"])
     homes = tuple(sorted({node for _, node in pairs}))
     assert pairs == {(cpu, node) for cpu in (0, 1) for node in homes}
     full = {(1, 2): "0", (1,): "0,2", (2,): "0-1"}[homes]
-    assert f"nodes {full} " in said.warnings["nodes_full"]
+    assert f"nodes {full} " in output.warnings["nodes_full"]
 
 
-def test_pages_that_are_moved_meanwhile_are_no_figure(tmp_path: Path, accelerator: str) -> None:
+def test_pages_that_are_moved_meanwhile_are_no_figure(runs: dict[str, Output]) -> None:
     """By a cpuset, which takes a node away from a process that is at work on it; and the node that
     it never allowed is left out by name."""
-    said = ran(
-        tmp_path,
-        accelerator,
-        before=IN_A_CPUSET,
-        meanwhile=f"echo 0 >{CPUSET}/cpuset.mems",
-    )
-    assert said.exit_code == RESOURCE and "end" not in said.events, said.text
-    assert "belongs on NUMA node 1 is on node 0" in said.events["error"]["message"]
-    assert "nodes 2 " in said.warnings["nodes_barred"]
+    output = runs["moved"]
+    assert output.exit_code == RESOURCE and "end" not in output.events, output.text
+    assert "belongs on NUMA node 1 is on node 0" in output.events["error"]["message"]
+    assert "nodes 2 " in output.warnings["nodes_barred"]
