@@ -5,7 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
 from hostbench.judge.figure import Measured
 from hostbench.judge.trial import STOPPED, measured_trial, reason_codes
-from hostbench.model.events import EndEvent, SampleEvent
+from hostbench.model.events import EndEvent, Event, LastEvent, SampleEvent
 from hostbench.model.result import ConditionState, TrialRecord, Verdict
 from hostbench.model.subsystem import Sensitivity
 from hostbench.programs.program import load_program
@@ -46,23 +46,34 @@ def accelerator(tmp_path_factory: pytest.TempPathFactory) -> str:
     return guest.accelerator(tmp_path_factory.mktemp("accelerator"))
 
 
-def trial(
-    directory: Path, accelerator: str, meanwhile: Callable[[Guest], None] = nothing
-) -> TrialRecord:
-    """A trial in a guest; `meanwhile` is called when its first sample is there."""
+def trials(
+    directory: Path, accelerator: str, *meanwhile: Callable[[Guest], None]
+) -> list[TrialRecord]:
+    """Trials in a guest, one after the other; each `meanwhile` is called when the first sample of
+    its trial is there."""
     directory.mkdir()
-    events, seen = [], False
-    with Guest(directory, " ".join(("/program", *ARGUMENTS)), accelerator) as one:
-        for event in one.events():
-            events.append(event)
-            if isinstance(event, SampleEvent) and not seen:
-                seen = True
-                meanwhile(one)
-        assert events and isinstance(events[-1], EndEvent), "".join(one.said[-20:])
+    command = " ".join(("/program", *ARGUMENTS, "\n"))
+    with Guest(directory, command * len(meanwhile), accelerator) as one:
+        events = one.events()
+        return [next_trial(one, events, call) for call in meanwhile]
+
+
+def next_trial(
+    one: Guest, events: Iterator[Event], meanwhile: Callable[[Guest], None]
+) -> TrialRecord:
+    kept: list[Event] = []
+    for event in events:
+        if isinstance(event, SampleEvent):
+            meanwhile(one)
+            meanwhile = nothing
+            continue
+        kept.append(event)
+        if isinstance(event, LastEvent):
+            break
+    assert kept and isinstance(kept[-1], EndEvent), "".join(one.said[-20:])
     workload = load_program("cpu").table.workload("add_sub")
     assert workload is not None
-    kept = tuple(one for one in events if not isinstance(one, SampleEvent))
-    return measured_trial(bare_trial(events=kept), workload.metrics, {}, Sensitivity.CORE)
+    return measured_trial(bare_trial(events=tuple(kept)), workload.metrics, {}, Sensitivity.CORE)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +82,8 @@ def quiet(tmp_path_factory: pytest.TempPathFactory, accelerator: str) -> float:
     if accelerator != "kvm":
         pytest.skip("KVM starts no guest here, and an emulated one counts no stolen time")
     directory = tmp_path_factory.mktemp("quiet")
-    found = [trial(directory / str(n), accelerator).value for n in range(3)]
-    return statistics.median(value for value in found if value is not None)
+    found = trials(directory / "guest", accelerator, *[nothing] * 3)
+    return statistics.median(one.value for one in found if one.value is not None)
 
 
 def test_time_that_the_hypervisor_gives_to_others(
@@ -81,7 +92,7 @@ def test_time_that_the_hypervisor_gives_to_others(
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as hog:
         try:
             os.sched_setaffinity(hog.pid, {0})
-            found = trial(tmp_path / "guest", accelerator)
+            (found,) = trials(tmp_path / "guest", accelerator, nothing)
         finally:
             hog.kill()
     assert found.end is not None and found.value is not None
@@ -109,8 +120,7 @@ def test_a_guest_that_is_stopped_in_mid_trial(tmp_path: Path, accelerator: str) 
 
     ratios: list[float | str] = []
     for attempt in range(ATTEMPTS):
-        alone = trial(tmp_path / f"alone{attempt}", accelerator)
-        stopped = trial(tmp_path / f"stopped{attempt}", accelerator, stop)
+        alone, stopped = trials(tmp_path / f"guest{attempt}", accelerator, nothing, stop)
         assert alone.value and stopped.value and stopped.end is not None
         delivered = stopped.end.metrics["operations_per_second_makespan"]
         assert delivered is not None
