@@ -13,6 +13,7 @@ import httpx
 import pytest
 from markupsafe import escape
 
+from hostbench.base.errors import shown
 from hostbench.decisions.index import FigureIndex
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import JobDirectory
@@ -132,6 +133,31 @@ def test_a_wrong_address_has_one_clear_line(console: ConsoleStack, query: str) -
     assert answer.status_code == 422 and "query." in text_of(answer.text).lower()
     as_json = console.orchestrator.client.get(f"/ui/hosts.json?{query}")
     assert as_json.status_code == 422 and as_json.json()["code"] == "invalid"
+
+
+PAGES = "open Hosts, New measurement, Results, Compare, History, Doctor or Help"
+
+
+@each("path", ["/ui/nothing/here", "/ui/hosts/bench-1", "/ui/static/none.css", "/ui/x" + "y" * 99])
+def test_an_address_without_a_page(console: ConsoleStack, path: str) -> None:
+    line = f"here is no page {shown(path)}; {PAGES}"
+    for browser in (console.logged_in("bob"), console.browser()):
+        answer = browser.get(path)
+        assert answer.status_code == 404 and "<h1>Not found</h1>" in answer.text
+        assert f"T{line}." in text_of(answer.text)
+        assert '<a class="button" href="/ui/hosts">' in answer.text
+        for_programs = browser.get("/ui/nothing.json").json()
+        assert for_programs["detail"] == f"there is no page '/ui/nothing.json'; {PAGES}"
+
+
+def test_a_call_that_a_page_does_not_take(console: ConsoleStack) -> None:
+    bob = console.logged_in("bob")
+    answer = bob.get("/ui/logout")
+    assert answer.status_code == 405
+    assert f"There is no page '/ui/logout'; {PAGES}." in text_of(answer.text)
+    answer = bob.send("/ui/hosts", {})
+    assert answer.status_code == 405
+    assert f"'/ui/hosts' does not take POST; {PAGES}." in text_of(answer.text)
 
 
 # ---- a new measurement ----
