@@ -316,6 +316,27 @@ def test_a_job_that_waits_says_why_and_is_cancelled_once(console: ConsoleStack) 
     assert console.orchestrator.wait_for(job)["state"] == "succeeded"
 
 
+def test_a_cancelled_job_says_once_why_its_cases_are_open(console: ConsoleStack) -> None:
+    done = {"workload": LONG["workload"], "params": SHORT["params"]}
+    endless = {"workload": LONG["workload"], "params": LONG["params"]}
+    suite = {**TWO_CASES, "cases": [done, endless]}
+    job = console.orchestrator.submit(suite=suite, hosts=[HOST])
+    wait_until(lambda: (console.orchestrator.job(job)["progress"] or {}).get("done") == 1)
+    console.orchestrator.client.delete(f"/jobs/{job}")
+    console.orchestrator.wait_for(job)
+    bob = console.logged_in("bob")
+    for _ in ("its events", "the index"):
+        page = text_of(bob.page(f"/ui/jobs/{job}"))
+        assert "cancelled by request; 1 of 2 cases are measured and kept." in page
+        assert "cancelled cancelled" not in page and "to do" not in page
+        rows = twin(console, f"/ui/jobs/{job}.json")["rows"]
+        (open_row,) = (row for row in rows if row["state"] == "unfinished")
+        assert open_row["reason"] == "the job was cancelled before the case was measured"
+        assert open_row["reason"] in page
+        with FigureIndex(console.orchestrator.results) as index:
+            index.refresh()
+
+
 def test_samples_come_while_it_runs(console: ConsoleStack) -> None:
     bob = console.logged_in("bob")
     params = {**LONG["params"], "sample_interval_s": 0.2}
