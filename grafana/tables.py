@@ -70,16 +70,9 @@ JOB_LINK = {
     "&from=${__data.fields.began.numeric}&to=${__data.fields.until_ms.numeric}",
 }
 # The page of the console, from which one comes back by its link to the boards.
-CONSOLE_LINK = {
-    "title": "This job in the console",
-    "url": "${api}/ui/jobs/${__value.text}",
-    "targetBlank": True,
-}
-REPORT_LINK = {
-    "title": "Report of this job",
-    "url": "${api}/jobs/${__value.text}/report",
-    "targetBlank": True,
-}
+JOB_PAGE = "${api}/ui/jobs/${__value.text}"
+CONSOLE_LINK = {"title": "This job in the console", "url": JOB_PAGE, "targetBlank": True}
+REPORT_LINK = {"title": "Report of this job", "url": f"{JOB_PAGE}/report", "targetBlank": True}
 
 
 def results_table(height: int, of: str = PRIMARY) -> table.Panel:

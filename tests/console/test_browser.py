@@ -293,9 +293,11 @@ def test_from_a_job_to_the_boards_and_back(chromium: Browser, console: ConsoleSt
     job = console.orchestrator.submit(**SHORT)
     console.orchestrator.wait_for(job)
     boards = {board["uid"]: board for board in map(json.loads, map(Path.read_text, BOARD_FILES))}
-    (link,) = {url for url in links_of([*boards.values()]) if "/ui/" in url}
     values = {"${api}": console.url, "${__value.text}": job}
-    target = re.sub(r"\$\{[^}]*\}", lambda one: values[one[0]], link)
+    target, report = (
+        re.sub(r"\$\{[^}]*\}", lambda one: values[one[0]], link)
+        for link in sorted({url for url in links_of([*boards.values()]) if "${api}" in url})
+    )
     requested: list[str] = []
 
     def board(route: Route) -> None:
@@ -312,6 +314,8 @@ def test_from_a_job_to_the_boards_and_back(chromium: Browser, console: ConsoleSt
         # The login holds: boards and console are of the same site.
         page.wait_for_url(f"**/ui/jobs/{job}")
         expect(page.get_by_role("link", name="Read the report")).to_be_visible()
+        page.goto(report)
+        expect(page.get_by_role("heading", level=1)).to_have_text("ad-hoc on bench-1")
         visit.requests = [url for url in visit.requests if url not in requested]
     # The board is there, and has the variables that were chosen.
     (path, _, query) = requested.pop().partition("?")
