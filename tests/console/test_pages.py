@@ -126,13 +126,26 @@ def test_hosts_by_what_they_do(console: ConsoleStack) -> None:
     assert twin(console, "/ui/hosts.json")["jobs"] == 2 and waits in page
 
 
-@each("query", ["page=0", "page=x", "show=nothing", "q=" + "x" * 65])
-def test_a_wrong_address_has_one_clear_line(console: ConsoleStack, query: str) -> None:
+@each(
+    ("query", "line"),
+    [
+        ("page=0", "page '0' is not allowed: give 1 or more"),
+        ("page=x", "page 'x' is not allowed: give a whole number"),
+        (
+            "show=ide",
+            "show 'ide' is not allowed: did you mean 'idle'? give 'all', 'attention', 'busy', "
+            "'idle' or 'gone'",
+        ),
+        ("q=" + "x" * 65, f"q '{'x' * 65}' is not allowed: give at most 64 characters"),
+    ],
+)
+def test_a_wrong_address_has_one_clear_line(console: ConsoleStack, query: str, line: str) -> None:
     bob = console.logged_in("bob")
     answer = bob.get(f"/ui/hosts?{query}")
-    assert answer.status_code == 422 and "query." in text_of(answer.text).lower()
-    as_json = console.orchestrator.client.get(f"/ui/hosts.json?{query}")
-    assert as_json.status_code == 422 and as_json.json()["code"] == "invalid"
+    assert answer.status_code == 422
+    assert f"{line[:1].upper()}{line[1:]}." in text_of(answer.text)
+    as_json = console.orchestrator.client.get(f"/ui/hosts.json?{query}").json()
+    assert (as_json["status"], as_json["code"], as_json["detail"]) == (422, "invalid", line)
 
 
 PAGES = "open Hosts, New measurement, Results, Compare, History, Doctor or Help"
@@ -243,7 +256,7 @@ def test_the_parameters_are_those_of_the_table(console: ConsoleStack) -> None:
         ("suite=quick&scale=big", "scale", "scale"),
         ("suite=cs553/openstack-haswell&scale=bigger", "scale", "no scale"),
         ("workload=cpu.fma&peers=fio", "workload", "measures nothing comparable"),
-        ("suite=quick&idle_policy=never", "idle_policy", "Input should be"),
+        ("suite=quick&idle_policy=never", "idle_policy", "'never' is not allowed: give"),
     ],
 )
 def test_what_cannot_be_planned_is_reported_at_its_field(
