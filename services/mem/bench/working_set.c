@@ -14,7 +14,6 @@ const char *const page_modes[] = {"4k", "huge", "hugetlb", NULL};
 const char *const size_words[] = {"auto", NULL};
 const char *const node_words[] = {"local", NULL};
 
-static const double GB = 1e9;
 static const double AUTO_CACHES = 4; /* times the last-level caches; of all arrays together */
 static const double AUTO_THREAD_BYTES = 320e6; /* four times 80 MB, for caches of unknown size */
 static const double AUTO_SHARE = 0.6;          /* of the budget */
@@ -119,12 +118,13 @@ static void name_asker(const struct run *run, char *text, size_t size)
         snprintf(text, size, "--size-bytes auto");
 }
 
-/* ", 0.5 GB of it index" of a share of the memory; nothing where it does not matter. */
+/* ", 512 MiB of it index" of a share of the memory; nothing where it does not matter. */
 static void name_share(char *text, size_t size, double bytes, double all_bytes, const char *what)
 {
+    char words[MEMORY_WORDS];
     text[0] = '\0';
     if (bytes >= SHARE_NAMED * all_bytes)
-        snprintf(text, size, ", %.*f GB of it %s", bytes < GB ? 3 : 1, bytes / GB, what);
+        snprintf(text, size, ", %s of it %s", memory_in_words(bytes, words), what);
 }
 
 static int lacks_memory(struct run *run, const struct demand *demand, size_t array_bytes,
@@ -142,9 +142,10 @@ static int lacks_memory(struct run *run, const struct demand *demand, size_t arr
     if (fits > 0)
         snprintf(remedy, sizeof remedy, "at most --size-bytes %.0f fits",
                  size_of(run, demand, fits));
-    run_reason(run, "%s: %.*f GB of memory are needed%s%s, %.*f GB may be taken (95 %% of %s): %s",
-               asker, all < GB ? 3 : 1, all / GB, beside, stacks, usable < GB ? 3 : 1, usable / GB,
-               budget->limit, remedy);
+    char needed_words[MEMORY_WORDS], usable_words[MEMORY_WORDS];
+    run_reason(run, "%s: %s of memory are needed%s%s, %s may be taken (95 %% of %s): %s", asker,
+               memory_in_words(all, needed_words), beside, stacks,
+               memory_in_words(usable, usable_words), budget->limit, remedy);
     return EXIT_RESOURCE;
 }
 
