@@ -1,11 +1,13 @@
 """What the loops of roofline hold, what the program makes of its options, and its part of the
 report."""
 
+import ctypes
 import json
 import platform
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.builds import builds
 from tests.machine_code import ROOT, functions
 
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
+PR_SET_THP_DISABLE = 41
 SUITE = """
 name: two-maps
 description: A short trial of each map.
@@ -48,11 +51,14 @@ def test_a_unit_is_one_vector_and_one_further_fma_for_each_accumulator(
     assert len(found) == 2 * accumulators(isa)
 
 
-def last_event(*options: str) -> dict[str, Any]:
+def events_of(*options: str, preexec_fn: Callable[[], None] | None = None) -> list[dict[str, Any]]:
     command = [str(PROGRAM), "roofline", "--warmup-s=0", *options]
-    result = subprocess.run(command, capture_output=True, text=True)
-    event: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-    return event
+    result = subprocess.run(command, capture_output=True, text=True, preexec_fn=preexec_fn)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def last_event(*options: str) -> dict[str, Any]:
+    return events_of(*options)[-1]
 
 
 @needs_x86
@@ -95,6 +101,22 @@ def test_an_array_that_memory_makes_small_is_no_roof_of_memory() -> None:
     events = [json.loads(line) for line in result.stdout.splitlines()]
     (message,) = [one["message"] for one in events if one.get("code") == "cache_influenced"]
     assert "RLIMIT_AS" in message and "GiB" not in message.partition(" is all")[0]
+
+
+def without_huge_pages() -> None:
+    """Forbid them for this process and the program that it turns into."""
+    assert ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0
+
+
+def test_huge_pages_that_are_not_there_are_reported_as_missing() -> None:
+    options = ("--threads=1", "--work=1", "--size-bytes=8388608")
+    *before, end = events_of(*options, preexec_fn=without_huge_pages)
+    assert end["metrics"]["huge_page_ratio"] == 0
+    (message,) = [one["message"] for one in before if one.get("code") == "huge_pages_missing"]
+    assert "only 0 % of the working set" in message
+    *before, end = events_of(*options)
+    missing = any(one.get("code") == "huge_pages_missing" for one in before)
+    assert missing == (end["metrics"]["huge_page_ratio"] < 0.99)
 
 
 def test_the_report_draws_roofs_ridge_and_noise(tmp_path: Path) -> None:
