@@ -8,10 +8,7 @@ limit is None and says why; it is never a guess.
 import math
 from collections.abc import Iterable, Mapping
 
-from hostbench.model.events import EndEvent, StartEvent
-from hostbench.model.host import HostInventory
-from hostbench.model.limit import NAIVE_REASON, Factor, Limit
-from services.cpu.microarchitecture import (
+from hostbench.host.microarchitecture import (
     ARM,
     CpuIdentity,
     Instruction,
@@ -20,7 +17,10 @@ from services.cpu.microarchitecture import (
     Width,
     identify,
 )
-from services.cpu.ports import Bound, Usage, bound, in_words
+from hostbench.host.ports import Bound, Usage, bound, in_words
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import HostInventory
+from hostbench.model.limit import NAIVE_REASON, Factor, Limit
 from services.cpu.sequences import Kernel, Sequence, Step, sequence, workloads
 
 TOLERANCE = 0.02

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from services.cpu.microarchitecture import (
+from hostbench.host.microarchitecture import (
     ARM,
     OTHERS,
     TABLE_PATH,
@@ -18,7 +18,7 @@ from services.cpu.microarchitecture import (
     Width,
     table,
 )
-from services.cpu.ports import Usage, bound
+from hostbench.host.ports import Usage, bound
 from services.cpu.sequences import DTYPE_BITS, INTEGER_BITS
 from services.cpu.tests.kernels import CLASSES
 from tests.each import each
