@@ -25,7 +25,16 @@ from hostbench.report.content import (
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from services.mem.report import report
-from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
+from tests.unit.memory_documents import (
+    GIB,
+    HERTZ,
+    KIB,
+    LIMIT,
+    MIB,
+    memory_run,
+    planned_memory,
+    run_of,
+)
 from tests.unit.report_sections import LESS, bars, blocks_of, charts, curves, flat, tables
 
 LADDER: tuple[tuple[str, Mapping[str, object]], ...] = tuple(
@@ -145,6 +154,44 @@ def test_swept_working_sets_are_curves_with_bytes_per_cycle() -> None:
     (group,) = tables(document)["Bytes per cycle"].groups
     assert len(group.rows) == len(ladder)
     assert all(re.fullmatch(r"[\d.]+ byte/cycle", str(row[3])) for row in group.rows)
+
+
+def test_in_the_l1_cache_the_limit_of_the_ports_stands_beside() -> None:
+    """A Golden Cove: two loads and a store of 512 bits a cycle, at the clock of the document."""
+    document = document_of(
+        *(
+            (kernel, {"threads": 1, "size_bytes": size})
+            for kernel in ("read", "copy")
+            for size in (16 * KIB, 48 * KIB, 256 * KIB)
+        )
+    )
+    drawing = curve_of(document, "Bandwidth over the working set")
+    roofs = {curve.beside: curve.points for curve in drawing.curves if curve.beside is not None}
+    assert "load and store ports" in drawing.dashed_are
+    for number, most in ((0, 128), (1, 128)):
+        assert [point.x for point in roofs[number]] == [16 * KIB, 48 * KIB]
+        for point in roofs[number]:
+            assert point.y == pytest.approx(most * HERTZ, rel=0.02)
+    ports = "2 loads a cycle and 1 store a cycle, of 512 bits (OSACA spr.yml)."
+    assert said_of(document).count(ports) == 1
+    (group,) = tables(document)["Bytes per cycle"].groups
+    assert {row[4] for row in group.rows} == {"128 byte/cycle"}
+    assert all(str(row[5]).endswith(" %") for row in group.rows)
+
+
+def test_ports_that_are_unknown_have_a_reason_and_no_line() -> None:
+    document = document_of(
+        *(("read", {"threads": 1, "size_bytes": size}) for size in (16 * KIB, 48 * KIB, MIB))
+    )
+    hidden = document.host.cpu.model_copy(update={"vendor": "Unseen"})
+    host = document.host.model_copy(update={"cpu": hidden})
+    document = document.model_copy(update={"host": host})
+    drawing = curve_of(document, "Bandwidth over the working set")
+    assert not drawing.dashed_are
+    assert all(curve.beside is None for curve in drawing.curves)
+    assert "Bytes per cycle have no limit here: unknown micro-architecture" in said_of(document)
+    (group,) = tables(document)["Bytes per cycle"].groups
+    assert {row[4:] for row in group.rows} == {("–", "–")}
 
 
 # ---- latency ----
