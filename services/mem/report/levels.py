@@ -59,7 +59,7 @@ def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevel
     points = [
         (size, time_s)
         for case in best
-        if (size := number_of(case, SIZE)) and (time_s := _least_s(case))
+        if (size := number_of(case, SIZE)) and (time_s := least_s(case))
     ]
     curve = find_levels(points)
     ratios = [median_of(case, "huge_page_ratio") or 0.0 for case in best]
@@ -67,7 +67,7 @@ def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevel
     return FoundLevels(curve, findings, huge=min(ratios) >= HUGE_RATIO)
 
 
-def _least_s(case: CaseResult) -> float | None:
+def least_s(case: CaseResult) -> float | None:
     """Return the time of an access in the best slice of all trials: who shares a cache for a while
     makes it look smaller for as long."""
     best = case.metrics.get(BEST) or primary(case)

@@ -347,6 +347,33 @@ def test_an_access_a_page_has_a_chart_of_its_own() -> None:
     assert len(curves(found["Latency over the working set, by stride"].drawing)) == 1
 
 
+PAGED = tuple(
+    (name, {**params, "stride_bytes": 4096, "pages": pages})
+    for pages in ("4k", "huge")
+    for name, params in LADDER
+)
+
+
+def test_the_reach_of_the_tlb_is_where_the_pages_part() -> None:
+    """In the document, pages of 4 KiB take longer beyond 48 KiB, in the memory 2.4 times."""
+    said = said_of(document_of(*PAGED))
+    assert "about as long as huge ones up to 42 KiB, and longer from 60 KiB on" in said
+    assert "an access takes 2.4 times as long" in said
+
+
+def test_without_huge_pages_the_curves_say_nothing_of_the_tlb() -> None:
+    document = document_of(*PAGED)
+    few = [_with_huge_ratio(case, 0.5) for case in document.cases]
+    said = said_of(document.model_copy(update={"cases": tuple(few)}))
+    assert "fewer huge pages than requested" in said and "about as long as" not in said
+
+
+def _with_huge_ratio(case: CaseResult, ratio: float) -> CaseResult:
+    metric = case.metrics["huge_page_ratio"]
+    changed = metric.model_copy(update={"statistics": describe([ratio] * 3)})
+    return case.model_copy(update={"metrics": {**case.metrics, "huge_page_ratio": changed}})
+
+
 def test_jumps_are_curves_with_the_cache_of_instructions() -> None:
     document = document_of(
         *(
