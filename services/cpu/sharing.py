@@ -57,7 +57,7 @@ def steps(distances: Distances) -> tuple[Step, ...]:
 
 def _connected(cpus: set[int], near: set[frozenset[int]]) -> Groups:
     neighbours = {cpu: {other for pair in near if cpu in pair for other in pair} for cpu in cpus}
-    groups, left = set(), set(cpus)
+    groups, left = set[frozenset[int]](), set(cpus)
     while left:
         group, edge = set[int](), {min(left)}
         while edge:
@@ -106,10 +106,11 @@ def sharing_blocks(distances: Distances, host: HostInventory) -> Iterator[Block]
         yield Paragraph("Which CPUs share something, as the times show, beside the kernel's caches:")
         yield Bullets(tuple(lines))
     else:
-        nearest, farthest = (human(time(distances.values()), "s") for time in (min, max))
+        times = distances.values()
         yield Paragraph(
-            f"The times of all pairs, from {nearest} to {farthest}, rise without a jump that makes "
-            "groups of CPUs. The kernel, too, shows no cache that some of them share."
+            f"The times of all pairs, from {human(min(times), 's')} to {human(max(times), 's')}, "
+            "rise without a jump that makes groups of CPUs. The kernel, too, shows no cache that "
+            "some of them share."
         )
 
 
