@@ -1,6 +1,7 @@
 """What a core can load and store in a cycle, and so what a kernel moves at most.
 
-All data goes through these ports, so no level of the hierarchy is faster.
+All data goes through these ports, so no level of the hierarchy is faster. A core whose loads and
+stores also share ports (those that compute addresses) may be slower than this bound.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from services.mem.params import ACCESSES, STORE
 
 Width = Literal[128, 256, 512]
 # The bits of a register, by instruction set.
-WIDTHS: dict[str, Width] = {"sse2": 128, "avx2": 256, "avx512": 512}
+WIDTHS: dict[str, Width] = {"sse2": 128, "avx2": 256, "avx512": 512, "neon": 128}
 # The kernels of mem-bench work on numbers of this type.
 DTYPE = "fp64"
 LIBRARY_STORE = "libc"

@@ -27,6 +27,7 @@ def cpu(vendor: str, family: int, model: int, flags: tuple[str, ...]) -> Cpu:
     )
 
 
+GRACE = Cpu(architecture="aarch64", implementer=0x41, part=0xD4F)
 GENOA = cpu("AuthenticAMD", 0x19, 0x11, ZEN4)
 MILAN = cpu("AuthenticAMD", 0x19, 0x01, ZEN)
 ICE_LAKE_SERVER = cpu("GenuineIntel", 6, 0x6A, ICE_LAKE)
@@ -58,6 +59,11 @@ def test_the_bound_names_what_the_ports_do_and_the_source() -> None:
     assert found.because == (
         "AMD Zen 3: 2 loads a cycle and 1 store a cycle, of 256 bits (OSACA zen3.yml)"
     )
+
+
+def test_arm_cores_have_vectors_of_128_bits() -> None:
+    found = [bound(GRACE, workload, "neon") for workload in ("read", "write", "triad")]
+    assert [one.bytes_per_cycle for one in found if isinstance(one, PortBound)] == [48, 32, 72]
 
 
 def test_a_kernel_that_only_loads_needs_no_figure_of_stores() -> None:
