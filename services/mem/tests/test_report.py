@@ -9,7 +9,7 @@ import pytest
 
 from hostbench.judge.statistics import describe
 from hostbench.model.events import NodeFigure
-from hostbench.model.host import Cache, Virtualisation
+from hostbench.model.host import Cache, Memory, Virtualisation
 from hostbench.model.limit import Limit
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.page.job import report_of
@@ -264,6 +264,20 @@ def test_levels_are_held_against_the_kernels_caches() -> None:
     assert memory.startswith("The largest working sets: an access takes 16")
     marks = curve_of(document, "Latency over the working set").marks
     assert [mark.label for mark in marks] == ["L1 48 KiB", "L2 2 MiB", "L3 480 MiB"]
+
+
+@pytest.mark.parametrize(
+    ("library", "also"),
+    [(320 * MIB, " (the C library, from CPUID, for a socket: 320 MiB)"), (480 * MIB, "")],
+)
+def test_another_size_of_the_c_librarys_is_named(library: int, also: str) -> None:
+    document = document_of(*LADDER)
+    memory = Memory(library_cache_bytes=library)
+    host = document.host.model_copy(update={"memory": memory})
+    document = document.model_copy(update={"host": host})
+    (lines,) = (block for block in blocks_of(document) if isinstance(block, Bullets))
+    assert str(lines.items[1]).startswith("L2: 2 MiB, as the kernel says; found")
+    assert str(lines.items[2]).startswith(f"L3: 480 MiB, as the kernel says{also}; found")
 
 
 @pytest.mark.parametrize(
