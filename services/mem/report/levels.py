@@ -129,8 +129,8 @@ def _cache_sentence(finding: Finding, *, guest: bool, last: bool, also: str) -> 
     name, size = f"L{cache.level}", binary_bytes(cache.size_bytes)
     if found is None or found.capacity is None:
         return (
-            f"{name}: unsure. The kernel says {size}{also}, and it is not clear which level of the curve "
-            "ends where this cache does."
+            f"{name}: unsure. The kernel says {size}{also}, and it is not clear which level of the "
+            "curve ends where this cache does."
         )
     between = f"between {_size(found.capacity[0])} and {_size(found.capacity[1])}"
     time = f"an access takes {human(found.latency_s, 's')}"
