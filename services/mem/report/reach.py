@@ -58,9 +58,9 @@ def _sentence(ratios: Sequence[tuple[float, float]]) -> str:
     if last + 1 == len(ratios):
         return f"Up to {_size(largest)}, pages of 4 KiB take about as long as huge ones."
     return (
-        f"Pages of 4 KiB take about as long as huge ones up to {_size(ratios[last][0])}, and longer "
-        f"from {_size(ratios[last + 1][0])} on: between these two, the first TLB no longer covers "
-        f"all pages. At {at_most}."
+        f"Pages of 4 KiB take about as long as huge ones up to {_size(ratios[last][0])}, and "
+        f"longer from {_size(ratios[last + 1][0])} on: between these two, the first TLB no longer "
+        f"covers all pages. At {at_most}."
     )
 
 
