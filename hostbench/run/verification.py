@@ -209,9 +209,7 @@ def suite_of_kernels(
     return Suite(name=AD_HOC, cases=tuple(cases)), not_run
 
 
-def placements(
-    subsystem: str, cpus: tuple[int, ...], position: int
-) -> Iterator[tuple[int, ...]]:
+def placements(subsystem: str, cpus: tuple[int, ...], position: int) -> Iterator[tuple[int, ...]]:
     """Yield the CPUs of each trial of a case: all of them, then, of the cpu subsystem, the next one
     alone. Whatever their numbers, as many positions as there are CPUs have each of them first, and
     each alone. The checksums of two trials in a row are of different CPUs.

@@ -17,9 +17,7 @@ KIND = {1: "Data", 2: "Unified", 3: "Unified"}
 def measured(cpus: range | tuple[int, ...], time_s: Callable[[int, int], float]) -> Distances:
     """The time of each pair, 5 % of noise around it."""
     rng = random.Random(1)
-    return {
-        pair: time_s(*pair) * rng.uniform(0.95, 1.05) for pair in combinations(sorted(cpus), 2)
-    }
+    return {pair: time_s(*pair) * rng.uniform(0.95, 1.05) for pair in combinations(sorted(cpus), 2)}
 
 
 def of_two_sockets(one: int, other: int) -> float:

@@ -96,9 +96,7 @@ def blocks(found: FoundLevels | None, host: HostInventory) -> Iterator[Block]:
         return
     yield MEANING
     guest = host.virtualisation.is_guest
-    lines = [
-        _cache_sentence(one, guest=guest, last=False, also="") for one in found.findings[:-1]
-    ]
+    lines = [_cache_sentence(one, guest=guest, last=False, also="") for one in found.findings[:-1]]
     lines += [
         _cache_sentence(one, guest=guest, last=True, also=_library(one.cache, host))
         for one in found.findings[-1:]
