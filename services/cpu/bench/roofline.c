@@ -403,9 +403,11 @@ static double clock_hertz(struct thread *thread)
 static void finish(struct thread *thread)
 {
     struct run *run = thread->run;
+    const struct shared *shared = run_shared(run);
     double per_byte = (double)operations_of_unit(run) / (double)unit_bytes(row_of(run, kernels));
     run_metric(run, "operations_per_byte", per_byte);
     run_metric(run, "bytes_per_second", run_rate(run) / per_byte);
+    run_metric(run, "huge_page_ratio", pages_inspect(run, &shared->pages));
 }
 
 static void teardown(struct thread *thread)
@@ -449,6 +451,9 @@ static const struct metric metrics[] = {
      "Arithmetic intensity: floating-point operations per loaded byte."},
     {"bytes_per_second", "byte/s", HIGHER_IS_BETTER,
      "Bytes loaded per second at the rate of operations_per_second."},
+    {"huge_page_ratio", "1", HIGHER_IS_BETTER,
+     "Share of the arrays that lies in huge pages, which roofline requests. Without them, the "
+     "sloping roof is lower."},
     {.name = NULL},
 };
 

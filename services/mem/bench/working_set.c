@@ -20,7 +20,6 @@ static const double AUTO_SHARE = 0.6;          /* of the budget */
 /* Smaller shares of the memory needed are not named. */
 static const double SHARE_NAMED = 0.01;
 static const double USABLE_SHARE = 0.95; /* page tables, and whatever else grows meanwhile */
-const double ENOUGH_HUGE_PAGES = 0.99;
 
 /* Arrays begin some pages and lines apart, the one that is written first: at the same offset in
  * their pages they would share the sets of a cache, and a load would wait for the store before it
@@ -304,12 +303,6 @@ int working_set_touch(const struct thread *thread, const struct working_set *set
 
 void working_set_inspect(struct run *run, struct working_set *set)
 {
-    set->huge_page_ratio = pages_huge_ratio(&set->pages);
-    if (set->pages.mode == PAGES_HUGE && set->huge_page_ratio < ENOUGH_HUGE_PAGES)
-        run_warning(run, "huge_pages_missing",
-                    "only %.0f %% of the working set lies in huge pages: the kernel refuses them "
-                    "(/sys/kernel/mm/transparent_hugepage/enabled) or has no free ones; the figure "
-                    "holds for this mixture",
-                    100 * set->huge_page_ratio);
+    set->huge_page_ratio = pages_inspect(run, &set->pages);
     memory_node_inspect(run, set->pages.base, set->thread_step, set->arrays * set->array_step);
 }
