@@ -191,7 +191,10 @@ def status_of(*objects: Any, cancelled: bool = False, options: PodOptions = OPTI
 
 
 FORBIDDEN = 'pods "c1-x" is forbidden: violates PodSecurity "restricted:latest": hostPath volumes'
-QUOTA = 'pods "c1-x" is forbidden: exceeded quota: small, requested: cpu=64'
+QUOTA = (
+    'pods "c1-x" is forbidden: exceeded quota: small, requested: cpu=64, used: cpu=0, limited: '
+    "cpu=8"
+)
 BACKOFF = ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
 DEADLINE = ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
 NO_CPU = {
@@ -367,6 +370,26 @@ def test_the_state_of_a_node_and_its_reason(case: str) -> None:
             assert reason in status.reason
             assert "\n" not in status.reason
         assert (status.result is not None) == (state is NodeState.MEASURED)
+
+
+def test_a_refusal_names_the_option_that_avoids_it() -> None:
+    def reason(words: str, pod: Pod | None = None, **options: Any) -> str:
+        objects = (a_node(), a_job()) + (() if pod is None else (pod,))
+        warning = a_warning("FailedCreate", f"Error creating: {words}")
+        status = status_of(*objects, warning, options=dataclasses.replace(OPTION, **options))
+        return status.reason or ""
+
+    assert reason(QUOTA).endswith(
+        "limited: cpu=8; raise the quota, or use --exclusive none, which requests less"
+    )
+    assert reason(FORBIDDEN, lock="host").endswith(
+        "hostPath volumes; allow hostPath in the namespace, or use --lock lease"
+    )
+    # A campaign without a hostPath has no option against it.
+    assert reason(FORBIDDEN).endswith("hostPath volumes")
+    assert reason("", a_pod(PULL)).endswith(
+        "; check --image and the pull secrets of --service-account"
+    )
 
 
 def test_what_was_cancelled_has_failed_and_what_was_measured_stays() -> None:
@@ -719,6 +742,15 @@ CLUSTER = SingleConfig("here", Context("a"), Cluster(server="https://k8s:6443"))
 ERRORS = {
     'nodes is forbidden: User "ann" cannot list resource "nodes" in API group "" at the cluster '
     "scope": (403, ResourceError, "ann may not list nodes: nodes is forbidden; hostbench fleet"),
+    # Only pods make Leases.
+    'leases.coordination.k8s.io is forbidden: User "system:serviceaccount:f:default" cannot create '
+    'resource "leases" in API group "coordination.k8s.io" in the namespace "f"': (
+        403,
+        ResourceError,
+        "system:serviceaccount:f:default may not create leases: leases.coordination.k8s.io is "
+        "forbidden; hostbench fleet rights --pods prints the role that the account of "
+        "--service-account needs",
+    ),
     'jobs.batch "c1" is forbidden: exceeded quota: q': (
         403,
         ResourceError,
