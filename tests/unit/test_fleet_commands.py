@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hostbench.base.errors import UsageError
+from hostbench.base.errors import ResourceError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli import fleet_qualify
 from hostbench.cli.app import invoke
@@ -296,6 +296,15 @@ def test_bad_options_are_refused_before_anything_is_called(
         run("run", "quick", *arguments)
     assert words in refusal.value.message
     assert engine.kept == {}
+
+
+def test_kubernetes_without_its_library_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda _name: None)
+    for command in (["run", "quick"], ["list"], ["qualify"]):
+        with pytest.raises(ResourceError, match="pip install lightkube, or with pipx: pipx inject"):
+            run(*command)
 
 
 @pytest.mark.parametrize("command", ["status", "results", "retry", "cancel", "clean", "qualify"])
