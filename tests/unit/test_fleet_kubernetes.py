@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, Node, Pod
 from pydantic import TypeAdapter
 
-from hostbench.base.errors import ResourceError, UnreachableError, UsageError
+from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.fleet.campaign import (
     Campaign,
@@ -51,7 +51,7 @@ from hostbench.fleet.kubernetes.gate import (
     outdated,
     qualification,
 )
-from hostbench.fleet.kubernetes.nodes import label_selector, pod_requests
+from hostbench.fleet.kubernetes.nodes import chosen_nodes, label_selector, pod_requests
 from hostbench.fleet.kubernetes.objects import (
     OPTIONS,
     PodOptions,
@@ -697,6 +697,57 @@ def test_nodes_are_names_or_a_selector(expression: str, selector: str | None) ->
 def test_what_is_neither_is_refused(expression: str) -> None:
     with pytest.raises(UsageError, match="--nodes"):
         label_selector(expression)
+
+
+class ListedNodes:
+    """A cluster that has these nodes, whatever their labels."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self._nodes = nodes
+
+    def all(self, what: Callable[[Any], Iterable[Any]]) -> list[Any]:
+        return list(what(self))
+
+    def list(self, *_kind: object, **_how: object) -> Iterable[Node]:
+        return self._nodes
+
+
+CORDONED = a_node(unschedulable=True)
+TAINTED = a_node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expression", "kind", "words"),
+    [
+        ([CORDONED], "n2", UsageError, "--nodes 'n2' is no node of the cluster; kubectl get nodes"),
+        ([], "rack=r9", UsageError, "--nodes 'rack=r9' matches no node; kubectl get nodes --show"),
+        ([], None, UsageError, "the cluster has no node; kubectl get nodes --show-labels"),
+        (
+            [CORDONED],
+            None,
+            ResourceError,
+            "the cluster has no node that takes pods: n1: the node is cordoned: kubectl uncordon "
+            "n1 admits pods",
+        ),
+        (
+            [TAINTED],
+            "rack=r1",
+            ResourceError,
+            "--nodes 'rack=r1' matches no node that takes pods: n1: the node has the taint "
+            "k=v:NoSchedule: --tolerate k passes it",
+        ),
+    ],
+)
+def test_a_campaign_without_a_node_says_why(
+    nodes: Sequence[Node], expression: str | None, kind: type[HostbenchError], words: str
+) -> None:
+    with pytest.raises(kind) as refusal:
+        chosen_nodes(cast("Api", ListedNodes(*nodes)), expression, OPTION)
+    assert refusal.value.message.startswith(words)
+
+
+def test_a_node_given_by_name_is_one_of_a_campaign_though_it_has_to_wait() -> None:
+    assert chosen_nodes(cast("Api", ListedNodes(CORDONED)), "n1, n1", OPTION) == ("n1",)
 
 
 def test_what_the_scheduler_counts_for_a_pod() -> None:
