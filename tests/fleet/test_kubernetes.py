@@ -284,7 +284,9 @@ def test_of_a_job_that_was_started_twice_the_first_document_counts(simulated: Cl
     }
     simulated.client.create(decoded(Pod, {"metadata": second, "spec": made["spec"]}))
     simulated.wait_for(
-        Pod, lambda pods: len(pods) == 2 and not running_nodes(pods), namespace=namespace
+        Pod,
+        lambda pods: len(pods) == 2 and all(map(has_succeeded, pods.values())),
+        namespace=namespace,
     )
     for one in (*engine.watch("twice"), *KubernetesEngine(namespace, PODS).status("twice")):
         assert one.state is NodeState.MEASURED
@@ -302,6 +304,10 @@ def digest_of(campaign: str, node: str, digest: str) -> str:
         "20261126T120000Z-small-0001", f"sha256:{digest}", ExitCode.OK, {Verdict.CLEAN: 1}, member
     )
     return DIGEST.dump_json(made).decode()
+
+
+def has_succeeded(pod: Pod) -> bool:
+    return pod.status is not None and pod.status.phase == "Succeeded"
 
 
 def is_complete(job: Job) -> bool:
