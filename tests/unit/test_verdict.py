@@ -280,9 +280,7 @@ def test_the_page_cache_where_the_disk_was_requested(
     assert {one.verdict for one in trials} == {expected}
     verdict, reasons = verdict_of(trials)
     assert verdict is expected
-    assert reasons.count("page_cache_measured") == 1, (
-        "once, as the verdict or as a warning"
-    )
+    assert reasons.count("page_cache_measured") == 1, "once, as the verdict or as a warning"
 
 
 def test_invalid_for_two_reasons() -> None:
