@@ -97,9 +97,11 @@ COPY scripts/find-python.sh scripts/nvrtc.sh scripts/openblas.sh scripts/stand-i
 COPY requirements/gpu-build.txt requirements/openblas.txt requirements/
 COPY Makefile pyproject.toml ./
 COPY harness harness
+# What `packages` would look for is there. The programs of every image link the same objects.
+RUN make --jobs="$(nproc)" --old-file=packages harness
 COPY --from=sources /sources services
-# What `packages` would look for is there. pip is for NVIDIA's compiler of the GPU kernels and for
-# OpenBLAS. Images have no debugger, so they need no debug information, nor headers.
+# pip is for NVIDIA's compiler of the GPU kernels and for OpenBLAS. Images have no debugger, so they
+# need no debug information, nor headers.
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \

@@ -229,6 +229,9 @@ restore: ## put a backup into an empty stack, start it, and write its points aga
 
 programs: programs-release ## build the benchmark programs into build/release
 
+# What they all link: the Dockerfile compiles it once for all images.
+harness: $(call objects,release,$(HARNESS))
+
 # With the flags of ours: what it counts must not be contracted or left out either.
 program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that stands elsewhere: FROM=its/folder TO=NAME-bench
 	$(if $(and $(FROM),$(TO)),,$(error give FROM=the folder of its C files and TO=the program))
@@ -237,6 +240,9 @@ program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that 
 # Most tests wait for real processes most of the time, and conftest.py keeps those that measure apart:
 # six lanes, a file in one of them, in conftest.py's order.
 LANES := --numprocesses=6 --dist=loadfile --no-loadscope-reorder
+
+# They often wait for their engines, each of which has a lane (tests/fleet/conftest.py).
+CLUSTERS := -m engine tests/fleet --numprocesses=3 --dist=loadscope --no-loadscope-reorder
 
 # Beside the compiler one process rewrites the assertions of all test files; six lanes at once would
 # each do it. It also says soonest what cannot be imported.
@@ -247,17 +253,19 @@ test: venv collected c-tests-release programs-release ## run the tests without D
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
 
 test-all: test-lanes ## test every build, every case, Kubernetes and Slurm too
-	@.venv/bin/pytest -m engine tests/fleet $(ARGS)
+	@.venv/bin/pytest $(CLUSTERS) $(ARGS)
 
-# What test-lanes looks at.
-builds: c-tests-release c-tests-asan $(VARIANTS:%=programs-%)
+# What test-lanes looks at. Of two variants it runs some of the programs only.
+SOME_OF := flips/cpu unchecked/cpu unchecked/mem unchecked/net
+builds: c-tests-release c-tests-asan $(SOME_OF:%=build/%-bench) \
+    $(filter-out %-flips %-unchecked,$(VARIANTS:%=programs-%))
 
 # Those of test-all that may run beside one another.
 test-lanes: venv collected builds
 	@.venv/bin/pytest -m "not engine" $(LANES) $(ARGS)
 
 test-clusters: venv programs-release ## test campaigns on a real Kubernetes and Slurm alone
-	@.venv/bin/pytest -m engine tests/fleet $(ARGS)
+	@.venv/bin/pytest $(CLUSTERS) $(ARGS)
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start
@@ -343,5 +351,5 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: help collected builds run install wheel peers env farhost key up down sbom images chart backup restore \
-    program programs $(BUILDS:%=programs-%) $(BUILDS:%=c-tests-%) test \
+    program programs harness $(BUILDS:%=programs-%) $(BUILDS:%=c-tests-%) test \
     test-all test-lanes test-clusters e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

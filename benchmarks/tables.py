@@ -103,6 +103,12 @@ def of_check(entry: Entry, names: Collection[str]) -> str:
     return f"{entry.facts['kind']}: {named}, {entry.facts['figure']}"
 
 
+def of_level(entry: Entry, names: Collection[str]) -> str:
+    """Name a kernel in a level of caches."""
+    size = int(_given(entry)["--size-bytes"]) / 1000
+    return f"{entry.facts['level']}, {size:,.0f} kB: {by_parameters(entry, names)}"
+
+
 def of_round_trip(entry: Entry, names: Collection[str]) -> str:
     """Name a case of sockperf."""
     del names
@@ -254,6 +260,7 @@ FIO = (
         "theirs_cpu_seconds_per_million_operations",
     ),
 )
+CHECKED = (Ratio("figure"), Ratio("time of the trial", "ours_wall_s", "theirs_wall_s"))
 STREAM = "stream.c 5.10, built as README.md says"
 MULTICHASE = "google/multichase, built with its own Makefile"
 IPERF3 = "an iperf3 of 3.18 or newer"
@@ -336,6 +343,14 @@ TABLES: tuple[Benchmark, ...] = (
         unit=GIGABYTES,
     ),
     Pairs(
+        name="mem/against_likwid_levels",
+        command="benchmarks.mem.against_likwid 11 levels",
+        minutes=6,
+        other="likwid-bench",
+        unit=GIGABYTES,
+        case=of_level,
+    ),
+    Pairs(
         name="mem/prefetch",
         command="benchmarks.mem.prefetch 7",
         minutes=5,
@@ -404,14 +419,20 @@ TABLES: tuple[Benchmark, ...] = (
     Benchmark(name="net/loss_is_exact", command="benchmarks.net.loss_is_exact", minutes=3),
     Pairs(
         name="stack/verification",
-        command="benchmarks.verification",
-        minutes=4,
+        command="benchmarks.verification 15",
+        minutes=8,
         other="not compared",
         unit=COMPARED,
-        ratios=(
-            Ratio("figure"),
-            Ratio("time of the trial", "ours_wall_s", "theirs_wall_s"),
-        ),
+        ratios=CHECKED,
+        case=of_check,
+    ),
+    Pairs(
+        name="stack/verification_disk",
+        command="benchmarks.verification 11 disk",
+        minutes=3,
+        other="not compared",
+        unit=COMPARED,
+        ratios=CHECKED,
         case=of_check,
     ),
     Benchmark(name="trust/jobs", command="benchmarks.trust.experiment", minutes=100),

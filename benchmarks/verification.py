@@ -1,9 +1,9 @@
 """What comparing the results costs: trials of the release build beside those of the build
 `unchecked`, which compares none, in interleaved pairs.
 
-usage: python -m benchmarks.verification [PAIRS] (default: 11)
-Needs the build unchecked of cpu-bench, mem-bench and net-bench (make programs-unchecked);
-HOSTBENCH_SCRATCH names the disk.
+usage: python -m benchmarks.verification [PAIRS [disk]] (default: 15)
+Needs the build unchecked of cpu-bench, mem-bench and net-bench (make programs-unchecked). `disk`:
+the cases of the disk alone, which HOSTBENCH_SCRATCH names; without it, all others.
 
 Register kernels and round trips compare inside the timed region. Matrices and memory compare after
 it; of memory, what marks the rounds of a copy is inside. disk-bench compares on request, so there
@@ -15,6 +15,7 @@ The figures are saved after each case. A run that was cut short continues where 
 commit and day.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from benchmarks.pairs import (
 from benchmarks.programs import Events, trial
 
 NAME = "stack/verification"
-BRIEF = "--duration-s 0.2 --warmup-s 0.05"
+BRIEF = "--duration-s 0.8 --warmup-s 0.1"
 UNDER_A_PERCENT = Target("≥ 0.99", least=0.99)
 ON_REQUEST = Target("–")
 # The kernel works for these programs, too.
@@ -155,17 +156,21 @@ def cells(case: Case, entry: Entry) -> list[str]:
 
 def main() -> None:
     """Print a row for each figure and save the raw ones."""
-    pairs = given_number(11)
+    pairs = given_number(15)
+    of_disk = sys.argv[2:] == ["disk"]
+    name = f"{NAME}_disk" if of_disk else NAME
     known: dict[object, list[Entry]] = {}
-    for entry in begun(NAME):
+    for entry in begun(name):
         known.setdefault(entry.facts["command"], []).append(entry)
     checked, unchecked = Side(compares=True), Side(compares=False)
     entries: list[Entry] = []
     print_header(("kind", "case", "figure", "compared", "not compared", *RATIO_COLUMNS))
     for case in CASES:
+        if (case.subsystem == "disk") != of_disk:
+            continue
         found = known.get(case.name) or list(measured(case, checked, unchecked, pairs))
         entries += found
-        save(NAME, entries)
+        save(name, entries)
         for entry in found:
             print_row(cells(case, entry))
 

@@ -3,6 +3,7 @@ hosts of the same model."""
 
 from collections.abc import Mapping
 from enum import StrEnum
+from string import ascii_uppercase
 
 from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
 from grafana_foundation_sdk.models import common
@@ -177,8 +178,8 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
     return found.thresholds(thresholds(((None, SURE.get(word, "text")),)))
 
 
-def _lines() -> table.Panel:
-    """Return a row for each host: six queries, merged by host."""
+def _line_queries() -> tuple[str, ...]:
+    """Return the queries whose answers, a row for each host, make up its line."""
     newest = latest(
         '"efficiency", "delivered_ratio", "taken_share", "taken", "taken_by", "clock_held", '
         '"verdict", "until_ms"',
@@ -190,16 +191,20 @@ def _lines() -> table.Panel:
         where = " OR ".join(equals("verdict", one) for one in verdicts)
         return f'SELECT count("n") AS "{name}" FROM ({newest}) WHERE {where} GROUP BY "host"'
 
-    worst = (
+    return (
         'SELECT count("n") AS "cases", min("efficiency") AS "efficiency", '
         'min("delivered_ratio") AS "delivered_ratio", max("until_ms") AS "until_ms" '
-        f'FROM ({newest}) GROUP BY "host"'
-    )
-    taken = (
+        f'FROM ({newest}) GROUP BY "host"',
         'SELECT max("taken_share") AS "share", "taken" AS "condition", "taken_by" AS "culprit" '
-        f'FROM ({newest}) GROUP BY "host"'
+        f'FROM ({newest}) GROUP BY "host"',
+        counted("corrupt", Verdict.CORRUPT),
+        counted("unusable", Verdict.INVALID, Verdict.FAILED),
+        counted("disturbed", Verdict.DISTURBED),
+        f'SELECT max("clock_held") AS "held" FROM ({newest}) GROUP BY "host"',
     )
-    clock = f'SELECT max("clock_held") AS "held" FROM ({newest}) GROUP BY "host"'
+
+
+def _lines() -> table.Panel:
     panel = (
         plain_table()
         .title("Each host in a line")
@@ -212,12 +217,6 @@ def _lines() -> table.Panel:
             "it is unknown."
         )
         .height(9)
-        .with_target(Query(worst, "A", TABLE))
-        .with_target(Query(taken, "B", TABLE))
-        .with_target(Query(counted("corrupt", Verdict.CORRUPT), "C", TABLE))
-        .with_target(Query(counted("unusable", Verdict.INVALID, Verdict.FAILED), "D", TABLE))
-        .with_target(Query(counted("disturbed", Verdict.DISTURBED), "E", TABLE))
-        .with_target(Query(clock, "F", TABLE))
         # See the table of the board Overview.
         .with_transformation(transformation("filterFieldsByName", exclude={"names": ["Time"]}))
         .with_transformation(transformation("merge"))
@@ -235,6 +234,8 @@ def _lines() -> table.Panel:
         .override_by_name("culprit", [*coloured_text(PLAIN), prop("custom.minWidth", 200)])
         .override_by_name("clock held", [*number(SHARE, 1, 95), *coloured_text(PLAIN)])
     )
+    for letter, text in zip(ascii_uppercase, _line_queries(), strict=False):
+        panel = panel.with_target(Query(text, letter, TABLE))
     return sorted_by(panel, "host")
 
 

@@ -91,6 +91,16 @@ def nothing_there(text: str = "–") -> dashboard.SpecialValueMap:
     )
 
 
+def wider_than_figure() -> dashboard.RangeMap:
+    """Return what is shown for half an interval that is wider than its figure, as reports do
+    (`plus_minus`): the number would say nothing."""
+    return dashboard.RangeMap(
+        dashboard.DashboardRangeMapOptions(
+            from_val=1, result=dashboard.ValueMappingResult(text="> 100 %", color=SPREAD[-1][1])
+        )
+    )
+
+
 def coloured_words(colours: Mapping[StrEnum, str]) -> dashboard.ValueMap:
     """Return a colour for each of these words; the word stays."""
     return dashboard.ValueMap(

@@ -25,7 +25,6 @@ from grafana.looks import (
     OVERVIEW,
     PLAIN,
     SHARE,
-    SPREAD,
     VERDICT_COLOURS,
     Steps,
     api_variable,
@@ -46,6 +45,7 @@ from grafana.tables import (
     crossed,
     figure_text,
     filtered,
+    half_interval,
     job_state_cell,
     number,
     plain_table,
@@ -370,7 +370,7 @@ def _jobs() -> table.Panel:
         .override_by_name("state", job_state_cell())
         .override_by_name("cases", [*number("none", 0, 70), *coloured_text(PLAIN)])
         .override_by_name("lowest of limit", [*number(SHARE, 1, 120), *coloured_text(OF_LIMIT)])
-        .override_by_name("widest spread", [*number(SHARE, 1, 120), *coloured_text(SPREAD)])
+        .override_by_name("widest spread", half_interval(120))
         .override_by_name(
             "why",
             [*coloured_text(PLAIN), prop("custom.minWidth", 240), prop("custom.inspect", True)],

@@ -24,6 +24,7 @@ from grafana.looks import (
     organised,
     prop,
     threshold_property,
+    wider_than_figure,
 )
 
 # InfluxDB's names of the columns, and the names that people read.
@@ -70,16 +71,9 @@ JOB_LINK = {
     "&from=${__data.fields.began.numeric}&to=${__data.fields.until_ms.numeric}",
 }
 # The page of the console, from which one comes back by its link to the boards.
-CONSOLE_LINK = {
-    "title": "This job in the console",
-    "url": "${api}/ui/jobs/${__value.text}",
-    "targetBlank": True,
-}
-REPORT_LINK = {
-    "title": "Report of this job",
-    "url": "${api}/jobs/${__value.text}/report",
-    "targetBlank": True,
-}
+JOB_PAGE = "${api}/ui/jobs/${__value.text}"
+CONSOLE_LINK = {"title": "This job in the console", "url": JOB_PAGE, "targetBlank": True}
+REPORT_LINK = {"title": "Report of this job", "url": f"{JOB_PAGE}/report", "targetBlank": True}
 
 
 def results_table(height: int, of: str = PRIMARY) -> table.Panel:
@@ -103,7 +97,7 @@ def results_table(height: int, of: str = PRIMARY) -> table.Panel:
         .override_by_name("best", number(ANY_UNIT, 2, 85))
         # Without a colour, Grafana shows an empty column as JSON.
         .override_by_name("limit", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
-        .override_by_name("± within", [*number(SHARE, 1, 80), *coloured_text(SPREAD)])
+        .override_by_name("± within", half_interval(80))
         .override_by_name("delivered", [*number(SHARE, 1, 85), *coloured_text(DELIVERED)])
         .override_by_name("host was", [*coloured_text(PLAIN), width(85)])
         .override_by_name("culprit", [*coloured_text(PLAIN), width(150)])
@@ -187,6 +181,15 @@ def number(unit: str, decimals: int, pixels: int = 95) -> list[dashboard.Dynamic
         prop("decimals", decimals),
         prop("custom.align", "right"),
         width(pixels),
+    ]
+
+
+def half_interval(pixels: int) -> list[dashboard.DynamicConfigValue]:
+    """Return the options of a column of half intervals as shares of their figures."""
+    return [
+        *number(SHARE, 2, pixels),
+        *coloured_text(SPREAD),
+        prop("mappings", [wider_than_figure(), nothing_there()]),
     ]
 
 

@@ -24,6 +24,8 @@
 /* A part is touched in so many pieces, of these sizes. */
 enum { PIECES = 16, PIECE_MIN = HUGE_PAGE_BYTES, PIECE_MAX = 16 * HUGE_PAGE_BYTES };
 
+const double ENOUGH_HUGE_PAGES = 0.99;
+
 #define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
 static size_t rounded_up(size_t bytes, size_t unit)
@@ -216,4 +218,16 @@ double pages_huge_ratio(const struct pages *pages)
     if (stream)
         fclose(stream);
     return backing.resident > 0 ? backing.huge / backing.resident : NAN;
+}
+
+double pages_inspect(const struct run *run, const struct pages *pages)
+{
+    double ratio = pages_huge_ratio(pages);
+    if (pages->mode == PAGES_HUGE && ratio < ENOUGH_HUGE_PAGES)
+        run_warning(run, "huge_pages_missing",
+                    "only %.0f %% of the working set lies in huge pages: the kernel refuses them "
+                    "(/sys/kernel/mm/transparent_hugepage/enabled) or has no free ones; the figure "
+                    "holds for this mixture",
+                    100 * ratio);
+    return ratio;
 }

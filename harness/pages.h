@@ -38,6 +38,10 @@ int pages_reserve(struct run *run, struct pages *pages, size_t bytes, enum page_
 int pages_touch(struct run *run, const struct pages *pages, void *at, size_t bytes);
 /* Share of the touched reservation that huge pages back, as the kernel tells it; NaN: it does not. */
 double pages_huge_ratio(const struct pages *pages);
+/* Fewer than this share of a reservation are fewer than requested. */
+extern const double ENOUGH_HUGE_PAGES;
+/* The same share. A warning of the trial names it where requested huge pages are missing. */
+double pages_inspect(const struct run *run, const struct pages *pages);
 /* Gives all of it back. Of one that was never reserved (all zeros), too. */
 void pages_release(struct pages *pages);
 

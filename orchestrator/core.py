@@ -79,50 +79,41 @@ class Orchestrator:
         self.reporter = Reporter(apart)
         self.decider = Decider(settings.results, apart)
         self.points = Points(settings) if settings.influxdb_url else None
+        outbox = self.points.outbox if self.points else None
         self._retention = Retention(
             settings.limits,
             self.archive,
             self.jobs,
-            self.points.outbox.forget_dead_letters_before if self.points else None,
+            outbox.forget_dead_letters_before if outbox else None,
         )
         self._quick_jobs = JobStore(quick)
         self._keeper = Keeper(self._quick_jobs.renew)
         self._live = LivePublisher(self._quick_jobs.publish)
         self.monitored = MonitoredHosts(
-            settings.results,
-            self.decider.refresh_index,
-            lambda: self._keeper.count > 0,
-            self._ending,
+            settings.results, self.decider.refresh_index, self._runs_jobs, self._ending
         )
         self.posted = PostedDocuments(
-            self.archive,
-            self.jobs,
-            self.points.outbox if self.points else None,
-            self.decider,
-            lambda: self._keeper.count > 0,
-            self._ending,
+            self.archive, self.jobs, outbox, self.decider, self._runs_jobs, self._ending
         )
         self.metrics = Metrics(
             self.jobs, lambda: self._keeper.count, self._outbox_figures, self.monitored.text
         )
-        self._runner = Runner(
-            Surroundings(
-                jobs=self.jobs,
-                hosts=self.hosts,
-                archive=self.archive,
-                links=links,
-                plans=plans,
-                keeper=self._keeper,
-                live=self._live,
-                outbox=self.points.outbox if self.points else None,
-                decider=self.decider,
-                meter=control_plane_meter(quick),
-            )
+        surroundings = Surroundings(
+            jobs=self.jobs,
+            hosts=self.hosts,
+            archive=self.archive,
+            links=links,
+            plans=plans,
+            keeper=self._keeper,
+            live=self._live,
+            outbox=outbox,
+            decider=self.decider,
+            meter=control_plane_meter(quick),
         )
-        owner = secrets.token_hex(8)
+        self._runner = Runner(surroundings)
         self._scheduler = Scheduler(
             self.jobs,
-            owner,
+            secrets.token_hex(8),
             lambda: self._keeper.count,
             self._start_job,
             self._keep_reaped,
@@ -169,6 +160,9 @@ class Orchestrator:
         if self.points is not None:
             self.points.writer.stop()
         self._keeper.close()
+
+    def _runs_jobs(self) -> bool:
+        return self._keeper.count > 0
 
     def _start_job(self, job: StartedJob, requested_s: float) -> bool:
         self.metrics.dispatch_seconds.observe(job.dispatch_s)

@@ -1,6 +1,6 @@
 """What axe finds wrong with a page in the browser."""
 
-from typing import Any
+from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
@@ -21,9 +21,21 @@ ONE_ROW_OF_A_KIND = """() => {
 }"""
 
 
+# All rules in one theme. What the other one changes of a page is its colours.
+RULES_OF_THEMES: dict[Literal["light", "dark"], dict[str, Any]] = {
+    "light": {},
+    "dark": {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}},
+}
+
+
 def broken_rules(page: Page) -> dict[str, Any]:
-    """The rules for accessible pages that a page breaks, each with an element. The page has fewer
-    rows afterwards."""
+    """The rules for accessible pages that a page breaks, each with its theme and an element. The
+    page has fewer rows afterwards, and the last theme."""
     page.evaluate(ONE_ROW_OF_A_KIND)
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    return {rule["id"]: rule["nodes"][0]["html"] for rule in found}
+    broken = {}
+    for theme, rules in RULES_OF_THEMES.items():
+        page.emulate_media(media="screen", color_scheme=theme)
+        found = Axe().run(page, options={"resultTypes": ["violations"], **rules}).response
+        for rule in found["violations"]:
+            broken[f"{rule['id']}, {theme}"] = rule["nodes"][0]["html"]
+    return broken

@@ -16,9 +16,9 @@ from benchmarks.cpu.trials import Unsupported, cpu_bench
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import wait_until_idle
 from hostbench.host.inventory import inventory
+from hostbench.host.microarchitecture import CpuIdentity
 from hostbench.programs.program import load_program
 from services.cpu.limits import trial_limits
-from services.cpu.microarchitecture import CpuIdentity
 
 CHOSEN = ("dtype", "isa", "mix")
 

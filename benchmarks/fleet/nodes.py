@@ -7,7 +7,7 @@ Starts a real control plane and two real nodes on this machine (scripts/kubernet
 root and two CPUs are needed), each node with all CPUs but one. Each of ROUNDS rounds (2) measures
 SUITE (quick) four times, one after another: as a campaign on both nodes, and by `hostbench run` on
 the CPUs of either node. Then `hostbench compare` says which figures differ. Two rounds of quick
-take some 25 minutes.
+take some 20 minutes.
 
 Prints the comparison, and writes its figures into results/ when the suite is quick; --readme writes
 the table of README from what is there. Exit code 0: no figure of a Job is worse.

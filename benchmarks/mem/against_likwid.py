@@ -1,11 +1,12 @@
 """Bandwidth kernels against the best kernel of likwid-bench at equal pages: interleaved pairs.
 
-usage: python -m benchmarks.mem.against_likwid [PAIRS [4k|huge [KERNEL ...]]]
+usage: python -m benchmarks.mem.against_likwid [PAIRS [4k|huge|levels [KERNEL ...]]]
 (default: 7 pairs, 4k, every kernel)
 Needs the Debian package likwid.
 
 likwid-bench counts the same bytes and reports the mean of its whole run, so ours is the whole-run
-mean, too. Both use the working set that mem-bench chooses for all threads. The best likwid-bench
+mean, too. Both use the working set that mem-bench chooses for all threads; with `levels`, one
+thread and a working set in each level of caches, in pages of 4 KiB. The best likwid-bench
 kernel is found first, among all double-precision kernels: plain and *_mem, of every width.
 likwid-bench has no scale and no add; its kernels with the same streams stand in for them (copy, and
 the one with two arrays read and one written). Its cl* kernels touch only one element of each cache
@@ -46,7 +47,9 @@ from benchmarks.pairs import (
     print_row,
 )
 from benchmarks.quiet import wait_until_idle
+from hostbench.host.inventory import inventory
 
+LEVELS = ("read", "write", "copy", "triad")
 FAMILIES = {
     "copy": ("copy",),
     "scale": ("copy",),
@@ -57,15 +60,51 @@ FAMILIES = {
 }
 SECONDS = 0.6
 SWEEP_PASSES, PASSES = 4, 12
+# In a cache: some 0.2 s at the rate of the fastest level, and 1 s in the slowest.
+SWEEP_BYTES, BYTES = 8e9, 40e9
 METRIC = "bytes_per_second_makespan"
 TARGET = Target("≥ 0.98, interval to 1.0", least=0.98, reach=1.0)
 
 Environment = dict[str, str]
 
 
-def likwid_command(kernel: str, threads: int, size_bytes: int, passes: int) -> list[str]:
-    workgroup = f"N:{size_bytes // 1000}kB:{threads}"
-    return ["likwid-bench", "-t", kernel, "-i", str(passes), "-w", workgroup]
+@dataclass(frozen=True)
+class WorkingSet:
+    """What both tools work on, and how often likwid-bench walks through it: in a sweep over its
+    kernels, and beside ours. `level` is empty for memory."""
+
+    threads: int
+    size_bytes: int
+    sweep_passes: int = SWEEP_PASSES
+    passes: int = PASSES
+    level: str = ""
+
+    def likwid(self, kernel: str, passes: int) -> list[str]:
+        """Return the command of likwid-bench."""
+        workgroup = f"N:{self.size_bytes // 1000}kB:{self.threads}"
+        return ["likwid-bench", "-t", kernel, "-i", str(passes), "-w", workgroup]
+
+    def conditions(self, pages: str) -> str:
+        """Return the options of mem-bench."""
+        return (
+            f"--threads {self.threads} --pages {pages} --size-bytes {self.size_bytes} "
+            f"--duration-s {SECONDS}"
+        )
+
+
+def in_levels() -> list[WorkingSet]:
+    """Return a working set for each level of caches, half as large as the cache. In the third,
+    which others share, it is four times the second. All are whole thousands of bytes, as
+    likwid-bench wants them."""
+    caches = {cache.level: cache for cache in inventory().caches if cache.type != "Instruction"}
+    first, second = (caches[level].size_bytes or 0 for level in (1, 2))
+    sizes = {1: first / 2, 2: second / 2} | ({3: 4 * second} if 3 in caches else {})
+    found = []
+    for level, size in sizes.items():
+        whole = round(size / 8000) * 8000
+        sweep_passes, passes = int(SWEEP_BYTES / whole), int(BYTES / whole)
+        found.append(WorkingSet(1, whole, sweep_passes, passes, f"L{level}"))
+    return found
 
 
 def likwid_bench(command: list[str], environment: Environment) -> float:
@@ -82,15 +121,13 @@ def kernels_of(families: tuple[str, ...]) -> list[str]:
     return [n for n in names if n.split("_")[0] in families and "sp" not in n.split("_")]
 
 
-def sweep(
-    threads: int, size_bytes: int, kernels: Sequence[str], environment: Environment
-) -> dict[str, float]:
+def sweep(where: WorkingSet, kernels: Sequence[str], environment: Environment) -> dict[str, float]:
     """Return the rate of every likwid-bench kernel that could be the best counterpart of one of
     ours."""
     families = tuple({family for kernel in kernels for family in FAMILIES[kernel]})
     wait_until_idle()
     return {
-        kernel: likwid_bench(likwid_command(kernel, threads, size_bytes, SWEEP_PASSES), environment)
+        kernel: likwid_bench(where.likwid(kernel, where.sweep_passes), environment)
         for kernel in kernels_of(families)
     }
 
@@ -102,6 +139,7 @@ class Row:
     command: str
     likwid: list[str]
     swept: str
+    level: str = ""
     ours: list[float] = field(default_factory=list)
     theirs: list[float] = field(default_factory=list)
 
@@ -111,7 +149,8 @@ class Row:
         facts = {name: str(value) for name, value in entry.facts.items()}
         command, likwid = facts["command"].removeprefix("mem-bench "), facts["likwid_command"]
         columns = (entry.numbers("ours"), entry.numbers("theirs"))
-        return cls(command, shlex.split(likwid), facts["likwid_sweep"], *columns)
+        level = facts.get("level", "")
+        return cls(command, shlex.split(likwid), facts["likwid_sweep"], level, *columns)
 
     def take(self, pairs: int, environment: Environment) -> Iterator[None]:
         """Take the missing pairs one after another."""
@@ -132,42 +171,49 @@ class Row:
             command=f"mem-bench {self.command}",
             likwid_command=shlex.join(self.likwid),
             likwid_sweep=self.swept,
+            level=self.level or None,
         )
 
     def cells(self) -> list[str]:
         kernel, _, threads = self.command.split()[:3]
         ours, theirs = (f"{median(rates) / 1e9:.1f}" for rates in (self.ours, self.theirs))
-        return [kernel, threads, ours, self.likwid[2], theirs, *self.comparison().cells()]
+        place = self.level or "memory"
+        return [kernel, place, threads, ours, self.likwid[2], theirs, *self.comparison().cells()]
 
 
-def begin(kernel: str, command: str, threads: int, rates: dict[str, float], size: int) -> Row:
+def begin(kernel: str, command: str, where: WorkingSet, rates: dict[str, float]) -> Row:
     """Return a row without pairs yet, against the fastest kernel of a sweep."""
     swept = {name: rates[name] for name in kernels_of(FAMILIES[kernel])}
-    likwid = likwid_command(max(swept, key=swept.__getitem__), threads, size, PASSES)
-    return Row(command, likwid, ", ".join(f"{name}={rate}" for name, rate in swept.items()))
+    likwid = where.likwid(max(swept, key=swept.__getitem__), where.passes)
+    written = ", ".join(f"{name}={rate}" for name, rate in swept.items())
+    return Row(command, likwid, written, where.level)
 
 
 def main() -> None:
     pairs = given_number(7)
-    pages = sys.argv[2] if len(sys.argv) > 2 else "4k"
-    kernels = sys.argv[3:] or BANDWIDTH_KERNELS
+    mode = sys.argv[2] if len(sys.argv) > 2 else "4k"
+    kernels = sys.argv[3:] or (LEVELS if mode == "levels" else BANDWIDTH_KERNELS)
+    pages = "4k" if mode == "levels" else mode
     environment = GLIBC_HUGE_PAGES if pages == "huge" else {}
-    name = f"mem/against_likwid{'_huge' * (pages == 'huge')}"
-    size_bytes = int(mem_bench("copy --duration-s 0.05")["start"]["params"]["size_bytes"])
-    probe = likwid_command("copy", 1, size_bytes, SWEEP_PASSES)
+    name = "mem/against_likwid" + ("" if mode == "4k" else f"_{mode}")
+    if mode == "levels":
+        sets = in_levels()
+    else:
+        size_bytes = int(mem_bench("copy --duration-s 0.05")["start"]["params"]["size_bytes"])
+        sets = [WorkingSet(threads, size_bytes) for threads in THREADS]
+    largest = sets[-1]
+    probe = largest.likwid("copy", largest.sweep_passes)
     share = require_pages(pages, probe, environment)
     rows = {row.command: row for row in map(Row.of, begun(name))}
-    print_header(["kernel", "threads", "ours, GB/s", "its best kernel", "GB/s", *RATIO_COLUMNS])
-    for threads in THREADS:
-        conditions = (
-            f"--threads {threads} --pages {pages} --size-bytes {size_bytes} --duration-s {SECONDS}"
-        )
-        commands = {kernel: f"{kernel} {conditions}" for kernel in kernels}
+    columns = ["kernel", "place", "threads", "ours, GB/s", "its best kernel", "GB/s"]
+    print_header([*columns, *RATIO_COLUMNS])
+    for where in sets:
+        commands = {kernel: f"{kernel} {where.conditions(pages)}" for kernel in kernels}
         new = [kernel for kernel, command in commands.items() if command not in rows]
-        rates = sweep(threads, size_bytes, new, environment) if new else {}
+        rates = sweep(where, new, environment) if new else {}
         for kernel, command in commands.items():
             if kernel in new:
-                rows[command] = begin(kernel, command, threads, rates, size_bytes)
+                rows[command] = begin(kernel, command, where, rates)
             for _ in rows[command].take(pairs, environment):
                 save(
                     name,

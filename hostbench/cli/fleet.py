@@ -10,7 +10,16 @@ import typer
 from hostbench.base.errors import UsageError, shown
 from hostbench.cli.fleet_ends import Meet, MeetAddress, PairName, SecretDirectory, end_of, ends
 from hostbench.cli.fleet_options import EngineOption, Name, Shared, on_engine
-from hostbench.cli.fleet_pairs import Of, Pairs, Rack, RackLabel, Rounds, Seed, network
+from hostbench.cli.fleet_pairs import (
+    Of,
+    Pairs,
+    PairsChoice,
+    Rack,
+    RackLabel,
+    Rounds,
+    Seed,
+    network,
+)
 from hostbench.cli.fleet_qualify import qualifying
 from hostbench.cli.fleet_report import reports
 from hostbench.cli.options import (
@@ -34,7 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hostbench.base.interrupt import Interrupt
+    from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import Follower
+    from hostbench.cli.fleet_rounds import PairsRequest
     from hostbench.fleet.campaign import Campaign, Engine, NodeStatus, PostTo
 
 NODES_MOST = 100_000
@@ -273,17 +284,13 @@ def run(
 
     The cluster keeps the campaign: end this command when you like, and continue with --name.
     """
-    from hostbench.cli.commands import RunRequest
     from hostbench.cli.fleet_commands import CampaignRequest, Follower, begin
-    from hostbench.cli.fleet_rounds import PairsRequest
-    from hostbench.cli.options import check_subject, peer_choice
     from hostbench.fleet.campaign import checked_name
     from hostbench.fleet.engines import EngineOptions
     from hostbench.fleet.engines import engine as found
-    from hostbench.model.suite import TRIALS_MOST
     from hostbench.results.ids import results_directory
 
-    check_subject(suite, workload, param or (), scale)
+    what = _what(suite, scale, workload, param or [], trials, peers)
     if name is not None:
         checked_name(name, "--name")
     if queue is not None and at_most is not None and engine == "kubernetes":
@@ -304,41 +311,81 @@ def run(
         post=_post_to(post, post_keys, engine),
     )
     request = CampaignRequest(
-        suite=RunRequest(
-            suite=suite,
-            scale=scale,
-            workload=workload,
-            params=tuple(param or ()),
-            trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
-            peers=None if peers is None else peer_choice(peers),
-            wait_s=0.0,
-        ),
+        suite=what,
         name=name,
         nodes=nodes,
-        at_most=None if at_most is None else whole_number("--at-most", at_most, 1, NODES_MOST),
+        at_most=_count("--at-most", at_most, NODES_MOST),
         exclusive=exclusive,
         time_limit_s=_time_limit_s(time_limit),
         options=options,
         given=frozenset(_given(context)),
-        pairs=None
-        if pairs is None
-        else PairsRequest(
-            choice=pairs,
-            rounds=rounds,
-            seed=seed,
-            racks=tuple(rack or ()),
-            rack_label=rack_label,
-            of=tuple(of or ()),
-            root=results_directory(results),
-        ),
+        pairs=_pairs(pairs, rounds, seed, rack or [], rack_label, of or [], results),
     )
     runner = found(engine, options)
     campaign = begin(runner, request)
     if detach:
-        typer.echo(campaign.name)
+        if as_json:
+            print_json({"campaign": campaign.name})
+        else:
+            typer.echo(campaign.name)
         return
     follower = Follower(runner, campaign, None if no_documents else results_directory(results))
     _followed(follower, as_json=as_json)
+
+
+def _what(
+    suite: str | None,
+    scale: str | None,
+    workload: str | None,
+    params: list[str],
+    trials: str | None,
+    peers: str | None,
+) -> "RunRequest":
+    """Return what to measure on each node or pair. Raise UsageError."""
+    from hostbench.cli.commands import RunRequest
+    from hostbench.cli.options import check_subject, peer_choice
+    from hostbench.model.suite import TRIALS_MOST
+
+    check_subject(suite, workload, params, scale)
+    return RunRequest(
+        suite=suite,
+        scale=scale,
+        workload=workload,
+        params=tuple(params),
+        trials=_count("--trials", trials, TRIALS_MOST),
+        peers=None if peers is None else peer_choice(peers),
+        wait_s=0.0,
+    )
+
+
+def _pairs(
+    choice: PairsChoice | None,
+    rounds: str | None,
+    seed: str,
+    racks: list[str],
+    rack_label: str | None,
+    of: list[str],
+    results: Path | None,
+) -> "PairsRequest | None":
+    """Return which pairs of nodes to measure; None: the nodes themselves."""
+    from hostbench.cli.fleet_rounds import PairsRequest
+    from hostbench.results.ids import results_directory
+
+    if choice is None:
+        return None
+    return PairsRequest(
+        choice=choice,
+        rounds=rounds,
+        seed=seed,
+        racks=tuple(racks),
+        rack_label=rack_label,
+        of=tuple(of),
+        root=results_directory(results),
+    )
+
+
+def _count(option: str, text: str | None, most: int) -> int | None:
+    return None if text is None else whole_number(option, text, 1, most)
 
 
 def _post_to(url: str | None, keys: str | None, engine: EngineName) -> "PostTo | None":

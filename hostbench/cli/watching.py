@@ -13,14 +13,7 @@ from hostbench.cli.render_jobs import next_step
 from hostbench.client.api import Orchestrator
 from hostbench.client.events import JobEvents
 from hostbench.judge.peer import shown_text
-from hostbench.model.jobs import TERMINAL, JobView, StackState
-
-_PAST = {
-    StackState.SUCCEEDED: "succeeded",
-    StackState.FAILED: "failed",
-    StackState.CANCELLED: "was cancelled",
-    StackState.LOST: "was lost",
-}
+from hostbench.model.jobs import ENDED, TERMINAL, JobView, StackState
 
 
 @contextlib.contextmanager
@@ -86,5 +79,6 @@ def exit_code(job: JobView) -> ExitCode:
 
 def last_words(job: JobView) -> str:
     """Return how a job ended, and what the user can do now, in two lines."""
-    reason = f": {job.reason}" if job.reason else ""
-    return shown_text(f"job {job.id} {_PAST[job.state]}{reason}") + f"\nnext: {next_step(job)}"
+    between = ": " if job.why == job.reason else " "
+    why = f"{between}{job.why}" if job.why else ""
+    return shown_text(f"job {job.id} {ENDED[job.state]}{why}") + f"\nnext: {next_step(job)}"

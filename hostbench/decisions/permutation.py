@@ -9,10 +9,8 @@ the distributions are and however the figures of one job depend on each other.
 
 import itertools
 import math
-import operator
 import random
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -96,14 +94,15 @@ def two_sides(
     allowed = math.floor((1 - confidence) * len(tried) * (1 + 1e-9))
     if allowed < 1:
         return None
-    of_columns = _Statistics(columns)
-    found = [of_columns.of(arrangement) for arrangement in tried]
-    quantiles = _in_steps(found, allowed)
-    judged = map(Judged, *of_columns.parts(tried[0]), quantiles)
-    return [
-        one
-        for _, one in sorted(zip(of_columns.order, judged, strict=True), key=operator.itemgetter(0))
-    ]
+    sides = _Sides(tried)
+    groups: dict[str, list[int]] = {}
+    for number, column in enumerate(columns):
+        groups.setdefault(column.group, []).append(number)
+    estimates: dict[int, _Estimate] = {}
+    for own in groups.values():
+        of_group = _moderated([sides.spread(columns[number]) for number in own])
+        estimates.update(zip(own, of_group, strict=True))
+    return _judged([estimates[number] for number in range(len(columns))], allowed)
 
 
 def sign_flips(
@@ -115,84 +114,134 @@ def sign_flips(
     Where nothing differs, each sign of a block is equally likely.
     """
     blocks = len(columns[0])
-    total = 1 << blocks
-    if total <= ARRANGEMENTS_MOST:
-        signs: Iterator[int] = iter(range(total))
+    if 1 << blocks <= ARRANGEMENTS_MOST:
+        flipped = list(range(1 << blocks))
     else:
         draw = random.Random(seed)  # noqa: S311 - the same blocks, the same answer
-        signs = itertools.chain(
-            [0], (draw.getrandbits(blocks) for _ in range(ARRANGEMENTS_MOST - 1))
-        )
-    sums = [math.fsum(value * value for value in column) for column in columns]
-
-    def parts(flipped: int) -> list[tuple[float, float]]:
-        means = [
-            math.fsum(-v if flipped >> i & 1 else v for i, v in enumerate(column)) / blocks
-            for column in columns
-        ]
-        return [
-            (mean, math.sqrt(max(0.0, total / blocks - mean * mean) / (blocks - 1)))
-            for mean, total in zip(means, sums, strict=True)
-        ]
-
-    found = [[_ratio(*part) for part in parts(flipped)] for flipped in signs]
-    allowed = math.floor((1 - confidence) * len(found) * (1 + 1e-9))
+        flipped = [0, *(draw.getrandbits(blocks) for _ in range(ARRANGEMENTS_MOST - 1))]
+    allowed = math.floor((1 - confidence) * len(flipped) * (1 + 1e-9))
     if blocks < 2 or allowed < 2:
         return None
-    quantiles = _in_steps(found, allowed)
+    return _judged([_flipped_signs(column, flipped) for column in columns], allowed)
+
+
+class _Estimate(NamedTuple):
+    """The difference of the means of a column and its standard error in the true arrangement, and
+    the ratio between them in each arrangement, the true one first."""
+
+    difference: float
+    error: float
+    ratios: list[float]
+
+
+def _estimate(differences: Sequence[float], errors: Sequence[float]) -> _Estimate:
+    ratios = [
+        abs(difference) / error if error else math.inf if difference else 0.0
+        for difference, error in zip(differences, errors, strict=True)
+    ]
+    return _Estimate(differences[0], errors[0], ratios)
+
+
+def _judged(estimates: Sequence[_Estimate], allowed: int) -> list[Judged]:
+    found = list(zip(*(one.ratios for one in estimates), strict=True))
     return [
-        Judged(mean, error, quantile)
-        for (mean, error), quantile in zip(parts(0), quantiles, strict=True)
+        Judged(one.difference, one.error, quantile)
+        for one, quantile in zip(estimates, _in_steps(found, allowed), strict=True)
     ]
 
 
-def _ratio(difference: float, error: float) -> float:
-    if error == 0:
-        return math.inf if difference else 0.0
-    return abs(difference) / error
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Columns of one group with values for the same jobs, so that an arrangement gives them equally
-    many on either side.
-
-    `present` has a bit for each of the jobs; `place` is the block's place among the columns of the
-    group.
-    """
-
-    present: int
-    place: slice
-    squares: list[float]
-
-
-class _Group:
-    """Columns of one class by block. `numbers` are the numbers of the columns; `by_job` has a row
-    of values for each job, 0 where one is missing."""
-
-    def __init__(self, columns: Mapping[int, Column]) -> None:
-        alike: dict[int, list[int]] = {}
-        for number, column in columns.items():
-            present = _bits(job for job, value in enumerate(column.values) if value is not None)
-            alike.setdefault(present, []).append(number)
-        self.numbers = [number for own in alike.values() for number in own]
-        self.blocks = []
-        values: list[list[float]] = []
-        for present, own in alike.items():
-            place = slice(len(values), len(values) + len(own))
-            values += [_centred(columns[number]) for number in own]
-            squares = [math.fsum(value * value for value in one) for one in values[place]]
-            self.blocks.append(_Block(present, place, squares))
-        self.by_job = list(zip(*values, strict=True))
-
-    def sums(self, jobs: Sequence[int]) -> list[float]:
-        """Return the sum of each column over these jobs."""
-        return list(map(sum, zip(*[self.by_job[job] for job in jobs], strict=True)))
+def _flipped_signs(column: Sequence[float], flipped: Sequence[int]) -> _Estimate:
+    """Return the means of a column with the signs of these blocks flipped, one bit for each."""
+    blocks, total = len(column), math.fsum(column)
+    squares = math.fsum(value * value for value in column)
+    means = [(total - 2 * one) / blocks for one in _sums(column, flipped)]
+    errors = [math.sqrt(max(0.0, squares / blocks - mean * mean) / (blocks - 1)) for mean in means]
+    return _estimate(means, errors)
 
 
 def _bits(jobs: Iterable[int]) -> int:
     """Return a number with a bit for each of the jobs."""
     return sum(1 << job for job in jobs)
+
+
+def _sums(values: Sequence[float], chosen: Sequence[int]) -> list[float]:
+    """Return the sum of the values that each number of `chosen` has a bit for, from tables of the
+    sums of eight values."""
+    sums = [0.0] * len(chosen)
+    for start in range(0, len(values), 8):
+        table = [0.0]
+        for value in values[start : start + 8]:
+            table += [value + one for one in table]
+        sums = [
+            so_far + table[bits >> start & 0xFF] for so_far, bits in zip(sums, chosen, strict=True)
+        ]
+    return sums
+
+
+@dataclass(frozen=True)
+class _Divided:
+    """How an arrangement divides the jobs that have a column, by arrangement: one over their number
+    on either side and among the others, 0 where there are none, and the degrees of freedom of the
+    variance within them. All are 0 where a side has no job, or the variance is unknown."""
+
+    first: list[float]
+    second: list[float]
+    others: list[float]
+    degrees: list[int]
+
+
+class _Spread(NamedTuple):
+    """The differences of the means of a column and its variances, by arrangement. If a side has no
+    value, the difference is 0 and the variance is None."""
+
+    differences: list[float]
+    variances: list[float | None]
+    divided: _Divided
+
+
+class _Sides:
+    """The jobs on either side in each arrangement, as numbers with a bit for each job."""
+
+    def __init__(self, tried: Sequence[Arrangement]) -> None:
+        self._first = [_bits(one.first) for one in tried]
+        self._second = [_bits(one.second) for one in tried]
+        self._divided: dict[int, _Divided] = {}
+
+    def spread(self, column: Column) -> _Spread:
+        """Return the spread of a column."""
+        present = _bits(job for job, value in enumerate(column.values) if value is not None)
+        if present not in self._divided:
+            self._divided[present] = self._divide(present)
+        divided = self._divided[present]
+        values = _centred(column)
+        squares = math.fsum(value * value for value in values)
+        sums = _sums(values, self._first), _sums(values, self._second)
+        by = divided.first, divided.second
+        differences = [b * by_b - a * by_a for a, b, by_a, by_b in zip(*sums, *by, strict=True)]
+        # All values sum to 0, so the others sum to -(a + b).
+        within = [
+            squares - a * a * by_a - b * b * by_b - (a + b) ** 2 * by_others
+            for a, b, by_a, by_b, by_others in zip(*sums, *by, divided.others, strict=True)
+        ]
+        variances = [
+            max(0.0, one) / degrees if degrees else None
+            for one, degrees in zip(within, divided.degrees, strict=True)
+        ]
+        return _Spread(differences, variances, divided)
+
+    def _divide(self, present: int) -> _Divided:
+        rows = []
+        for first, second in zip(self._first, self._second, strict=True):
+            n = present.bit_count()
+            n_first, n_second = (present & first).bit_count(), (present & second).bit_count()
+            n_others = n - n_first - n_second
+            degrees = n - (3 if n_others else 2)
+            if n_first and n_second and degrees > 0:
+                by_others = 1 / n_others if n_others else 0.0
+                rows.append((1 / n_first, 1 / n_second, by_others, degrees))
+            else:
+                rows.append((0.0, 0.0, 0.0, 0))
+        return _Divided(*map(list, zip(*rows, strict=True)))
 
 
 def _centred(column: Column) -> list[float]:
@@ -203,94 +252,32 @@ def _centred(column: Column) -> list[float]:
     return [0.0 if value is None else value - mean for value in column.values]
 
 
-class _Statistics:
-    """Computes what is the same for all arrangements once, and the rest for each. Columns are in
-    the order of their groups; `order` has their numbers."""
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        groups: dict[str, dict[int, Column]] = {}
-        for number, column in enumerate(columns):
-            groups.setdefault(column.group, {})[number] = column
-        self._groups = [_Group(own) for own in groups.values()]
-        self.order = [number for group in self._groups for number in group.numbers]
-
-    def of(self, arrangement: Arrangement) -> list[float]:
-        """Return the statistic of every column."""
-        return [
-            abs(difference) / error if error else _ratio(difference, error)
-            for difference, error in zip(*self.parts(arrangement), strict=True)
+def _moderated(group: Sequence[_Spread]) -> Iterator[_Estimate]:
+    """Yield the estimates of the columns of a group: in each variance the usual one of the group
+    counts, too."""
+    usual = [_median(row) for row in zip(*(one.variances for one in group), strict=True)]
+    for differences, variances, by in group:
+        errors = [
+            0.0
+            if variance is None
+            else math.sqrt(
+                (variance * degrees + shared * CLASS_DEGREES)
+                / (degrees + CLASS_DEGREES)
+                * (by_first + by_second)
+            )
+            for variance, shared, degrees, by_first, by_second in zip(
+                variances, usual, by.degrees, by.first, by.second, strict=True
+            )
         ]
-
-    def parts(self, arrangement: Arrangement) -> tuple[list[float], list[float]]:
-        """Return the difference of the means of every column, and its standard error; 0 and 0 where
-        a side has no value."""
-        differences: list[float] = []
-        errors: list[float] = []
-        on_first, on_second = _bits(arrangement.first), _bits(arrangement.second)
-        for group in self._groups:
-            of_first, of_second = group.sums(arrangement.first), group.sums(arrangement.second)
-            known = [
-                _spread(block, on_first, on_second, of_first[block.place], of_second[block.place])
-                for block in group.blocks
-            ]
-            variances = [variance for one in known for variance in one.variances]
-            usual = statistics.median(variances) if variances else 0.0
-            for one in known:
-                differences += one.differences
-                shared, degrees = usual * CLASS_DEGREES, one.degrees + CLASS_DEGREES
-                errors += [
-                    math.sqrt((variance * one.degrees + shared) / degrees * one.factor)
-                    for variance in one.variances
-                ] or [0.0] * len(one.differences)
-        return differences, errors
+        yield _estimate(differences, errors)
 
 
-class _Spread(NamedTuple):
-    """The columns of a block in one arrangement: the differences of the means, the variances, their
-    degrees of freedom, and the factor from a variance to that of the difference.
-
-    If a side has no value, the differences are 0 and there are no variances.
-    """
-
-    differences: list[float]
-    variances: list[float]
-    degrees: int
-    factor: float
-
-
-def _spread(
-    block: _Block, on_first: int, on_second: int, of_first: list[float], of_second: list[float]
-) -> _Spread:
-    """Return the spread of a block. `of_first` and `of_second` are the sums of the columns over the
-    jobs of either side."""
-    n = block.present.bit_count()
-    n_first = (block.present & on_first).bit_count()
-    n_second = (block.present & on_second).bit_count()
-    n_others = n - n_first - n_second
-    degrees = n - (3 if n_others else 2)
-    if not n_first or not n_second or degrees < 1:
-        return _Spread([0.0] * len(block.squares), [], 0, 0.0)
-    between = [
-        first * first / n_first + second * second / n_second
-        for first, second in zip(of_first, of_second, strict=True)
-    ]
-    if n_others:  # all values sum to 0
-        between = [
-            both + (first + second) ** 2 / n_others
-            for both, first, second in zip(between, of_first, of_second, strict=True)
-        ]
-    return _Spread(
-        [
-            second / n_second - first / n_first
-            for first, second in zip(of_first, of_second, strict=True)
-        ],
-        [
-            (squares - both if squares > both else 0.0) / degrees
-            for squares, both in zip(block.squares, between, strict=True)
-        ],
-        degrees,
-        1 / n_first + 1 / n_second,
-    )
+def _median(values: Iterable[float | None]) -> float:
+    """Return the median of the known values, 0 without any. It is called for each arrangement, and
+    statistics.median takes twice as long."""
+    known = sorted([value for value in values if value is not None])
+    middle = len(known) // 2
+    return (known[middle] + known[~middle]) / 2 if known else 0.0
 
 
 def _in_steps(found: Sequence[Sequence[float]], allowed: int) -> list[float]:

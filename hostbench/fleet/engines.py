@@ -46,7 +46,10 @@ def engine(name: EngineName, options: EngineOptions) -> Engine:
 def needs_lightkube() -> None:
     """Raise ResourceError where the library that calls Kubernetes is not installed."""
     if find_spec("lightkube") is None:
-        raise ResourceError("Kubernetes needs lightkube: pip install 'hostbench[kubernetes]'")
+        raise ResourceError(
+            "Kubernetes needs the Python package lightkube; where hostbench is: pip install "
+            "lightkube, or with pipx: pipx inject hostbench lightkube"
+        )
 
 
 def node_lease(

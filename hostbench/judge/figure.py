@@ -5,7 +5,6 @@ The spread of a case's trials is estimated with the help of the other cases of i
 
 import contextlib
 import functools
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -94,41 +93,12 @@ class Measured:
     def delivered_values(self) -> list[float]:
         """All the work over all the time, for each trial that has a figure and was not stopped. In
         the unit of `primary`; empty if the program does not report it."""
-        return [value for _, value in self._delivered()]
-
-    def _delivered(self) -> Iterator[tuple[TrialRecord, float]]:
-        for trial in self.trials:
-            if trial.verdict in WITH_FIGURE and STOPPED not in reason_codes(trial):
-                value = delivered_value(trial, self.primary)
-                if value is not None:
-                    yield trial, value
-
-    def delivered_ratio(self, figure: float) -> float | None:
-        """Return the share of the undisturbed speed that the median trial delivered, or None if no
-        trial reports all its work. `figure` is that of the case.
-
-        A trial that counts is compared with its own slices: trials differ, and a share of other
-        trials could exceed 1. A disturbance may slow all slices of a trial, so one that does not
-        count is compared with the faster of its slices and `figure`. Slices that vary can do more
-        work than their median suggests: then nothing was taken.
-        """
-        counted = {trial.index for trial in self.counted}
-        of_case = self._speed(figure)
-
-        def undisturbed(trial: TrialRecord) -> float:
-            own = self._speed(trial.value) if has_clean_slices(trial) and trial.value else of_case
-            return own if trial.index in counted else max(own, of_case)
-
-        shares = [
-            min(1.0, self._speed(delivered) / undisturbed(trial))
-            for trial, delivered in self._delivered()
-            if delivered
-        ]
-        return statistics.median(shares) if shares else None
-
-    def _speed(self, value: float) -> float:
-        """Return a number that is larger for a faster figure."""
-        return value if self.primary.direction == "higher" else 1 / value
+        values = (
+            delivered_value(trial, self.primary)
+            for trial in self.trials
+            if trial.verdict in WITH_FIGURE and STOPPED not in reason_codes(trial)
+        )
+        return [value for value in values if value is not None]
 
     def spreads(self) -> tuple[CaseSpread | None, CaseSpread | None]:
         """Return the spread of the figures that count, and that of the delivered figures.
@@ -169,17 +139,30 @@ def two_figures(one: Measured, others: ClassSpreads, condition: Condition | None
     drifts = delivered_drift(drift_ratio, condition.shared_ratio if condition else 0.0)
     delivered = _figure(one.delivered_values, unit, others.delivered, drifts)
     best_of = max if one.primary.direction == "higher" else min
-    ratio = None
-    if one.is_of_slices and figure and delivered and figure.value and delivered.value:
-        ratio = one.delivered_ratio(figure.value)
     return TwoFigures(
         figure=figure,
         undisturbed=figure if one.is_of_slices and not one.is_disturbed else None,
         delivered=delivered,
-        delivered_ratio=ratio,
+        delivered_ratio=_delivered_ratio(one, figure, delivered),
         best=best_of(one.values, default=None),
         condition=condition,
     )
+
+
+def _delivered_ratio(
+    one: Measured, figure: Figure | None, delivered: Figure | None
+) -> float | None:
+    """Return the delivered speed over that of the figure, at most 1, or None without slices or
+    without a delivered figure.
+
+    It is the ratio of the two figures that a result shows, and not a median over trials, so that
+    a reader can check it. Slices that vary can do more work than their median suggests: then
+    nothing was taken.
+    """
+    if not (one.is_of_slices and figure and delivered and figure.value and delivered.value):
+        return None
+    ratio = delivered.value / figure.value
+    return min(1.0, ratio if one.primary.direction == "higher" else 1 / ratio)
 
 
 def _figure(

@@ -31,9 +31,14 @@ class StackState(StrEnum):
     LOST = "lost"
 
 
-TERMINAL = frozenset(
-    {StackState.SUCCEEDED, StackState.FAILED, StackState.CANCELLED, StackState.LOST}
-)
+# How a job ended, as part of a sentence about it.
+ENDED = {
+    StackState.SUCCEEDED: "succeeded",
+    StackState.FAILED: "failed",
+    StackState.CANCELLED: "was cancelled",
+    StackState.LOST: "was lost",
+}
+TERMINAL = frozenset(ENDED)
 
 
 def _suite_form(value: object) -> str:
@@ -124,6 +129,12 @@ class JobView(BodyModel):
             return "in the queue"
         before = self.position - 1
         return f"after {plural(before, 'other job')}" if before else "first in the queue"
+
+    @property
+    def why(self) -> str | None:
+        """The reason of its state, for a text that has named the state: `by request` behind
+        `cancelled`."""
+        return self.reason and self.reason.removeprefix(f"{self.state} ")
 
     @property
     def what(self) -> str:

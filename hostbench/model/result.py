@@ -546,9 +546,8 @@ class TwoFigures(StoredModel):
     - `figure`: the figure that tables show and the verdict judges, from the trials that count. It
       is `undisturbed` where that exists; for a disturbed case, what its slices did nevertheless;
       for workloads without slices, the whole of those trials.
-    - `delivered_ratio`: the share of the undisturbed speed that was delivered, at most 1: the
-      median over the trials of all work over all time, each divided by its slices (for times: the
-      inverse); None for workloads without slices.
+    - `delivered_ratio`: `delivered` over `figure` (for times: the inverse), at most 1; None for
+      workloads without slices.
     - `best`: the best figure of a trial behind `figure`: what was reached, even where no limit is
       known. It is not a limit.
     - `between_jobs`: how the figure varies from job to job; None: the results directory had too few

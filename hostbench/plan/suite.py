@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from hostbench.base import yaml as yamltree
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.place import HOME
+from hostbench.base.remedies import remedy
 from hostbench.model.events import ParamValue
 from hostbench.model.published import (
     Match,
@@ -274,18 +275,17 @@ def _message(first: Any) -> str:
         )
     if first["type"] == "missing":
         return f"the key {place[-1]} is missing; add it"
-    message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
-        return str(message)
+        return str(first["msg"]).removeprefix("Value error, ")
     if isinstance(first["input"], float) and not math.isfinite(first["input"]):
         return f"{value} is not allowed: give a finite number"
-    if remedy := _remedy(first):
-        return f"{_yaml(first['input'])} is not allowed: {remedy}"
+    if instead := _remedy(first):
+        return f"{_yaml(first['input'])} is not allowed: {instead}"
     if first["type"] == "string_pattern_mismatch":
         pattern = first["ctx"]["pattern"]
         mark = "underscores" if "_" in pattern else "hyphens"
         return f"{value} is not a name; use lower-case letters, digits and {mark}, 40 at most"
-    return f"{value} is not allowed: {message.replace('Input should', 'it should', 1)}"
+    return f"{value} is not allowed: {remedy([first])}"
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,15 @@ class Along:
     as_given: bool = False
 
 
+@dataclass(frozen=True)
+class Roof:
+    """What limits the cases of a curve, drawn dashed. `of` returns that of a case, in the unit of
+    the y axis, or None; `is_what` says what it is, in a few words."""
+
+    is_what: str
+    of: Callable[[CaseResult], float | None]
+
+
 def curve_charts(
     title: str,
     cases: Sequence[tuple[CaseResult, Params]],
@@ -47,6 +56,7 @@ def curve_charts(
     y: CurveAxis,
     *,
     marks: tuple[CurveMark, ...] = (),
+    roof: Roof | None = None,
     numbers: Table | None = None,
 ) -> Iterator[Chart]:
     """Yield the cases' primary metrics, in as many charts as keep the curves readable; none if no
@@ -54,40 +64,67 @@ def curve_charts(
 
     `numbers`: used in place of the table of places and curves.
     """
-    curves, shared = _curves(cases, layout, along, y)
-    if not any(len(curve.points) > 1 for curve in curves):
+    curves, shared = _curves(cases, layout, along, y, roof)
+    if not any(len(curve.points) > 1 for curve, _ in curves):
         return
     pages = [curves[i : i + CURVES_A_CHART] for i in range(0, len(curves), CURVES_A_CHART)]
     for number, page in enumerate(pages, start=1):
         page_title = f"{title} ({number} of {len(pages)})" if len(pages) > 1 else title
+        measured = [curve for curve, _ in page]
+        dashed = [
+            Curve("", points, beside=number)
+            for number, (_, points) in enumerate(page)
+            if len(points) > 1
+        ]
         yield Chart(
             title=page_title,
-            description=_description(page, along.axis, y, shared),
-            drawing=CurveChart(along.axis, y, tuple(page), marks, MARKS_ARE),
-            numbers=numbers or _numbers(page_title, page, along.axis, y),
+            description=_description(measured, along.axis, y, shared),
+            drawing=CurveChart(
+                along.axis,
+                y,
+                (*measured, *dashed),
+                marks,
+                MARKS_ARE,
+                dashed_are=roof.is_what if roof and dashed else "",
+            ),
+            numbers=numbers or _numbers(page_title, measured, along.axis, y),
         )
 
 
 def _curves(
-    cases: Sequence[tuple[CaseResult, Params]], layout: Layout, along: Along, y: CurveAxis
-) -> tuple[list[Curve], str]:
-    """Return a curve for each set of cases that differ only in the quantity of the x axis, and in
-    words what all curves share."""
+    cases: Sequence[tuple[CaseResult, Params]],
+    layout: Layout,
+    along: Along,
+    y: CurveAxis,
+    roof: Roof | None,
+) -> tuple[list[tuple[Curve, tuple[CurvePoint, ...]]], str]:
+    """Return a curve for each set of cases that differ only in the quantity of the x axis, each
+    with the points of its roof, and in words what all curves share."""
     shown: list[tuple[CaseResult, Params]] = []
-    places: list[CurvePoint] = []
+    places: list[tuple[CurvePoint, float | None]] = []
     for case, params in cases:
         metric, x = primary(case), along.of(case)
         if metric is None or x is None or not _fits(metric, y):
             continue
         distinct = {name: value for name, value in params.items() if name not in along.left_out}
         shown.append((case, distinct))
-        places.append(_point(x, metric))
+        places.append((_point(x, metric), roof.of(case) if roof else None))
     names, shared = series_names(shown, layout)
-    points: dict[str, list[CurvePoint]] = {}
-    for name, point in zip(names, places, strict=True):
-        points.setdefault(name, []).append(point)
-    order = (lambda _: 0.0) if along.as_given else (lambda point: point.x)
-    return [Curve(name, tuple(sorted(found, key=order))) for name, found in points.items()], shared
+    found: dict[str, list[tuple[CurvePoint, float | None]]] = {}
+    for name, place in zip(names, places, strict=True):
+        found.setdefault(name, []).append(place)
+    if not along.as_given:
+        for curve in found.values():
+            curve.sort(key=lambda place: place[0].x)
+    return [_with_roof(name, curve) for name, curve in found.items()], shared
+
+
+def _with_roof(
+    name: str, places: Sequence[tuple[CurvePoint, float | None]]
+) -> tuple[Curve, tuple[CurvePoint, ...]]:
+    highest = [(point.x, height) for point, height in places if height is not None]
+    roof = tuple(CurvePoint(x, height, height, height) for x, height in highest)
+    return Curve(name, tuple(point for point, _ in places)), roof
 
 
 def _fits(metric: MetricResult, y: CurveAxis) -> bool:

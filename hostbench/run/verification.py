@@ -209,6 +209,22 @@ def suite_of_kernels(
     return Suite(name=AD_HOC, cases=tuple(cases)), not_run
 
 
+def placements(subsystem: str, cpus: tuple[int, ...], position: int) -> Iterator[tuple[int, ...]]:
+    """Yield the CPUs of each trial of a case: all of them, then, of the cpu subsystem, the next one
+    alone. Whatever their numbers, as many positions as there are CPUs have each of them first, and
+    each alone. The checksums of two trials in a row are of different CPUs.
+
+    A trial on a GPU runs where the system puts it.
+    """
+    if subsystem == "gpu":
+        yield ()
+        return
+    first = position % len(cpus)
+    yield (*cpus[first:], *cpus[:first])
+    if subsystem == "cpu" and len(cpus) > 1:
+        yield (cpus[(position + 1) % len(cpus)],)
+
+
 class _Verification:
     """One verification while it runs."""
 
@@ -310,26 +326,14 @@ class _Verification:
             if not any(self._can_run(case) for case in cases):
                 return
             for position, case in enumerate(cases):
-                for cpus in self._placements(name, round_ + position):
+                if name == "cpu" and self._can_run(case):
+                    self._interrupt.wait(IDLE_S)
+                for cpus in placements(name, self._cpus, round_ + position):
                     if self._can_run(case):
                         yield _Turn(case, cpus), seed
 
     def _can_run(self, case: PlannedCase) -> bool:
         return case.title not in self.not_run and self._failures[case.title] < FAILURES_MOST
-
-    def _placements(self, name: str, position: int) -> Iterator[tuple[int, ...]]:
-        """Yield all CPUs out of idleness, then the next one alone, in each round another one. The
-        checksums of two trials in a row are of different CPUs."""
-        if name == "gpu":
-            yield ()
-            return
-        if name == "cpu":
-            self._interrupt.wait(IDLE_S)
-        cpus = self._cpus
-        first = position % len(cpus)
-        yield (*cpus[first:], *cpus[:first])
-        if name == "cpu" and len(cpus) > 1:
-            yield (cpus[(position + 1) % len(cpus)],)
 
     def _run_turn(self, turn: _Turn, seed: int) -> None:
         if seed not in self._seeds:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -11,7 +11,6 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hostbench.base.errors import listing
 from hostbench.model.body import ErrorsSoFar
 from hostbench.web.problem import Problem
 
@@ -107,19 +106,15 @@ def _validated(model: type[Body], content: bytes) -> Body:
 
 
 def _placed(error: ValidationError, content: bytes) -> list[dict[str, Any]]:
-    """Return the errors at their places in the document, one for each place. Branches of a union,
-    which are part of pydantic's locations, are merged."""
-    errors: list[dict[str, Any]] = [
-        dict(one) for one in error.errors(include_url=False, include_context=False)
-    ]
+    """Return the errors at their places in the document. Branches of a union, which are part of
+    pydantic's locations, are left out."""
+    errors: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False)]
     document = None if errors[0]["type"] == "json_invalid" else json.loads(content)
-    by_place: dict[tuple[str | int, ...], list[dict[str, Any]]] = {}
-    for one in errors:
-        by_place.setdefault(_place(one, document), []).append(one)
-    inner = {place[:end] for place in by_place for end in range(len(place))}
+    places = [_place(one, document) for one in errors]
+    inner = {place[:end] for place in places for end in range(len(place))}
     return [
-        {**some[0], "loc": ("body", *place), "msg": _one_sentence([one["msg"] for one in some])}
-        for place, some in by_place.items()
+        {**one, "loc": ("body", *place)}
+        for place, one in zip(places, errors, strict=True)
         # Of a union's branches, the one that got furthest fits best.
         if place not in inner
     ]
@@ -137,14 +132,6 @@ def _place(error: Mapping[str, Any], node: Any) -> tuple[str | int, ...]:
     if error["type"] == "missing":
         place.append(path[-1])
     return tuple(place)
-
-
-def _one_sentence(messages: Sequence[str]) -> str:
-    beginning = "Input should be "
-    if all(message.startswith(beginning) for message in messages):
-        rest = dict.fromkeys(message.removeprefix(beginning) for message in messages)
-        return beginning + listing(rest)
-    return messages[0]
 
 
 def accepts(model: type[BaseModel], examples: Mapping[str, Any]) -> dict[str, Any]:

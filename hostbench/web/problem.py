@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError, shown
+from hostbench.base.remedies import remedy
 from hostbench.model.body import ERRORS_LISTED
 
 MEDIA_TYPE = "application/problem+json"
@@ -104,15 +105,28 @@ def _expected(error: HostbenchError) -> Problem:
 
 
 def _invalid(error: RequestValidationError) -> Problem:
-    errors = [
-        FieldProblem(field=_spelt(one["loc"]), detail=_sentence(one)) for one in error.errors()
-    ]
-    detail = f"{errors[0].field}: {errors[0].detail}"
-    if len(errors) >= ERRORS_LISTED:
+    by_place: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
+    for one in error.errors():
+        by_place.setdefault(tuple(one["loc"]), []).append(one)
+    first = next(iter(by_place))
+    detail = _line(first, by_place[first])
+    if len(by_place) >= ERRORS_LISTED:
         detail += f" ({ERRORS_LISTED} errors are listed; there may be more)"
     problem = Problem(422, "invalid", detail)
+    errors = [
+        FieldProblem(field=_spelt(place), detail=refusal(some)) for place, some in by_place.items()
+    ]
     problem.details = problem.details.model_copy(update={"errors": errors[:ERRORS_LISTED]})
     return problem
+
+
+def _line(place: Sequence[str | int], errors: Sequence[Mapping[str, Any]]) -> str:
+    """Return `body.hosts[0]: 'a|b' is not allowed: …`; of an address, `page 'x' is not allowed: …`,
+    as people call what stands in it."""
+    if place[0] == "body":
+        return f"{_spelt(place)}: {refusal(errors)}"
+    between = ": " if errors[0]["type"] == "value_error" else " "
+    return f"{place[-1]}{between}{refusal(errors)}"
 
 
 def _spelt(place: Sequence[str | int]) -> str:
@@ -123,18 +137,20 @@ def _spelt(place: Sequence[str | int]) -> str:
     return text
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
-    """Return the value, and what is allowed instead."""
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "json_invalid":
-        return f"the body is not JSON: {message.removeprefix('Invalid JSON: ')}"
-    if error["type"] == "missing":
+def refusal(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Return the value, what is wrong with it, and what is allowed instead. `errors`: see
+    `remedy`."""
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        message = str(first["msg"]).removeprefix("Invalid JSON: ")
+        return f"the body is not JSON: {message}"
+    if first["type"] == "missing":
         return "is missing; give it"
-    if error["type"] == "extra_forbidden":
+    if first["type"] == "extra_forbidden":
         return "is not known here; remove it"
-    if error["type"] == "value_error":
-        return message
-    return f"{shown(error.get('input'))} is not allowed: {message}"
+    if first["type"] == "value_error":
+        return str(first["msg"]).removeprefix("Value error, ")
+    return f"{shown(first.get('input'))} is not allowed: {remedy(errors)}"
 
 
 def problem_responses(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:

@@ -3,9 +3,12 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Response
+from pydantic import AfterValidator
 from redis.exceptions import OutOfMemoryError
 
+from hostbench.base.errors import shown
 from hostbench.model.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
+from hostbench.results.ids import JOB_ID, is_job_id
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job, as_json
@@ -44,6 +47,13 @@ _EXAMPLES: dict[str, Any] = {
         }
     },
 }
+
+
+def _is_job_id(text: str | None) -> str | None:
+    if text is not None and not is_job_id(text):
+        raise ValueError(f"{shown(text)} is not the id of a job; give `next` of the last answer")
+    return text
+
 
 router = APIRouter(tags=["jobs"])
 IdempotencyKey = Annotated[
@@ -152,10 +162,11 @@ def jobs(
     before: Annotated[
         str | None,
         Query(
-            pattern=r"^\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}$",
             max_length=200,
             description="Only jobs older than this one: `next` of the last answer.",
+            json_schema_extra={"pattern": f"^{JOB_ID.pattern}$"},
         ),
+        AfterValidator(_is_job_id),
     ] = None,
 ) -> Response:
     """GET /jobs."""

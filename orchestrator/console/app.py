@@ -9,7 +9,8 @@ from redis.exceptions import OutOfMemoryError, RedisError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from hostbench.base.errors import HostbenchError
+from hostbench.base.errors import HostbenchError, listing, shown
+from hostbench.web.audit import LOOKS
 from hostbench.web.keys import KeyRing
 from hostbench.web.problem import Problem, as_problem
 from orchestrator.console import (
@@ -26,7 +27,14 @@ from orchestrator.console import (
 from orchestrator.console.comparisons import RecentComparisons
 from orchestrator.console.headers import Headers
 from orchestrator.console.live import Feeds
-from orchestrator.console.shell import StackHealth, View, environment, rendered, wants_json
+from orchestrator.console.shell import (
+    NAVIGATION,
+    StackHealth,
+    View,
+    environment,
+    rendered,
+    wants_json,
+)
 from orchestrator.console.static_files import Files
 from orchestrator.console.visitor import (
     HOME,
@@ -41,6 +49,7 @@ from orchestrator.core import Orchestrator
 _TITLES = {
     403: "Not allowed",
     404: "Not found",
+    405: "Not possible",
     422: "Not valid",
     429: "Too much at once",
     503: "Not available now",
@@ -87,7 +96,21 @@ async def _home() -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return await _error_page(request, as_problem(error))
+    no_page = isinstance(error, HTTPException) and error.status_code in (404, 405)
+    problem = as_problem(error)
+    return await _error_page(request, _no_page(request, problem) if no_page else problem)
+
+
+def _no_page(request: Request, problem: Problem) -> Problem:
+    """Return the refusal of an address without a page, or of a method that it does not take."""
+    path, details = shown(request.url.path), problem.details
+    pages = listing(section.title for section in NAVIGATION)
+    wrong = (
+        f"there is no page {path}"
+        if request.method in LOOKS
+        else f"{path} does not take {request.method}"
+    )
+    return Problem(details.status, details.code, f"{wrong}; open {pages}", headers=problem.headers)
 
 
 async def _redis_full(request: Request, error: Exception) -> Response:

@@ -13,11 +13,11 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from hostbench.base.errors import shown
 from hostbench.base.units import duration, human, plus_minus
-from hostbench.decisions.index import indexed_figures, indexed_statuses
+from hostbench.decisions.index import UNFINISHED, indexed_figures, indexed_statuses
 from hostbench.judge.condition import OUTSIDE_HOST
 from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.decision import CaseFigure, SubsystemStatus
-from hostbench.model.jobs import TERMINAL, JobView, StackState
+from hostbench.model.jobs import ENDED, TERMINAL, JobView, StackState
 from hostbench.model.result import PlannedCase, TrialRecord, Verdict
 from hostbench.plan.words import waiting_sentence
 from hostbench.results.ids import is_job_id
@@ -44,10 +44,10 @@ CaseTitle = Annotated[str, Query(max_length=300)]
 
 
 class CaseRow(BaseModel):
-    """A case. `state`: its verdict, or `to do`, `measuring`. `figure`: in words, with its interval
-    where one is known; of a case that is not done, the figure of its last trial. `reason`: why the
-    case of an ended job has its verdict; `note`: who took what was taken from it. `repeat` None: no
-    job can be submitted for a host of this name."""
+    """A case. `state`: its verdict, or `to do`, `measuring`; `unfinished` once the job has ended.
+    `figure`: in words, with its interval where one is known; of a case that is not done, the figure
+    of its last trial. `reason`: why the case of an ended job has its verdict, or none; `note`: who
+    took what was taken from it. `repeat` None: no job can be submitted for a host of this name."""
 
     title: str
     state: str
@@ -231,15 +231,16 @@ def _live_rows(state: JobState, job: JobView) -> list[CaseRow]:
         trials = state.own_trials(case.case)
         measured = [trial for trial in trials if trial.value is not None]
         metric = state.primary(case.case)
-        verdict = state.verdicts.get(case.case)
+        word = _row_state(job, state, case, measured_now)
         rows.append(
             CaseRow(
                 title=case.title,
-                state=_row_state(state, case, verdict, measured_now),
+                state=word,
                 trials=len(trials),
                 figure=human(measured[-1].value, metric.unit) if measured and metric else None,
                 of_limit=measured[-1].efficiency if measured else None,
                 note=case.skip or _note(trials),
+                reason=_why_open(job) if word == UNFINISHED else None,
                 repeat=repeat_of(
                     case.workload, {name: case.params[name] for name in case.given}, job.hosts
                 ),
@@ -248,16 +249,23 @@ def _live_rows(state: JobState, job: JobView) -> list[CaseRow]:
     return rows
 
 
-def _row_state(
-    state: JobState, case: PlannedCase, verdict: Verdict | None, measured_now: str | None
-) -> str:
-    if verdict is not None:
+def _row_state(job: JobView, state: JobState, case: PlannedCase, measured_now: str | None) -> str:
+    if (verdict := state.verdicts.get(case.case)) is not None:
         return verdict
     if case.case in state.kept:
         return "kept"
     if case.title == measured_now:
         return "measuring"
+    if job.state in TERMINAL:
+        return UNFINISHED
     return "begun" if state.own_trials(case.case) else "to do"
+
+
+def _why_open(job: JobView) -> str | None:
+    """Return why a case of an ended job has no verdict."""
+    if job.state not in RESUMABLE:
+        return None
+    return f"the job {ENDED[job.state]} before the case was measured"
 
 
 def _note(trials: Sequence[TrialRecord]) -> str | None:
@@ -286,15 +294,15 @@ def _figure_rows(figures: Sequence[CaseFigure], job: JobView) -> list[CaseRow]:
         figure = None if one.headline is None else human(one.headline, one.unit)
         if figure and one.low is not None and one.high is not None and one.headline:
             figure += f" {plus_minus((one.high - one.low) / 2 / one.headline)}"
-        state = one.verdict or "unfinished"
+        why_open = None if one.verdict else _why_open(job)
         rows.append(
             CaseRow(
                 title=one.title,
-                state=state,
+                state=one.verdict or UNFINISHED,
                 figure=figure,
                 of_limit=one.share_of_limit,
                 note=_taken_by(one.culprit),
-                reason=one.reason_text or one.why_not,
+                reason=one.reason_text or why_open or one.why_not,
                 repeat=repeat_of(one.workload, one.given, job.hosts),
             )
         )

@@ -23,7 +23,7 @@ from hostbench.plan.suite import built_in_suites
 from hostbench.plan.words import plan_sentence
 from hostbench.plan.workloads import find_workload
 from hostbench.programs.params import allowed
-from hostbench.web.problem import Problem
+from hostbench.web.problem import Problem, refusal
 from orchestrator.api.common import Core
 from orchestrator.api.jobs import submitted
 from orchestrator.api.suites import suites as all_suites
@@ -305,9 +305,7 @@ def _spec(given: Mapping[str, str]) -> JobSpec:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = str(first["loc"][0]) if first["loc"] else "suite"
-        raise Problem(
-            422, "invalid", str(first["msg"]).removeprefix("Value error, "), field=f"body.{field}"
-        ) from None
+        raise Problem(422, "invalid", refusal([first]), field=f"body.{field}") from None
 
 
 def _whole(given: Mapping[str, str], name: str, low: int, high: int) -> int | None:

@@ -5,6 +5,7 @@ and the page's address with `.json` behind it answers the same view as JSON.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ TWIN = ".json"
 # As long as this, the state of the stack is shown as it was.
 HEALTH_S = 2.0
 DAY_S = 86400
+# Not that of a format such as %d.
+_PERCENT = re.compile(r" %(?!\w)")
 # What is wrong with the stack, in words of a page; the check has the details.
 _AWAY = {
     "redis": "Redis is not available. No job can be submitted. Running jobs continue, and stored "
@@ -146,7 +149,19 @@ async def rendered(
         problems=await state.health.problems(),
         **more,
     )
-    return HTMLResponse(content, status)
+    return HTMLResponse(_unbroken(content), status)
+
+
+def _unbroken(page: str) -> str:
+    """Return a page in which no line ends between a number and its percent sign. Attributes stay as
+    they are: links and forms send them."""
+
+    def together(found: re.Match[str]) -> str:
+        at = found.start()
+        in_tag = page.rfind("<", 0, at) > page.rfind(">", 0, at)
+        return found[0] if in_tag or not page[at - 1].isdigit() else "\N{NO-BREAK SPACE}%"
+
+    return _PERCENT.sub(together, page)
 
 
 def wants_json(request: Request) -> bool:

@@ -11,8 +11,8 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.installed import library_installed, peers_installed
 from hostbench.doctor.view import View
+from hostbench.host.microarchitecture import CpuIdentity, Unknown, identify
 from hostbench.model.doctor import Evidence
-from services.cpu.microarchitecture import CpuIdentity, Unknown, identify
 from services.cpu.peers import PACKAGES
 
 

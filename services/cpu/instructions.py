@@ -1,9 +1,9 @@
 """How many instructions a case takes at least, to hold what the CPU counted against."""
 
+from hostbench.host.microarchitecture import CpuIdentity, Unknown, identify
 from hostbench.model.host import HostInventory
 from hostbench.model.result import CaseResult
 from hostbench.report.grouping import resolved
-from services.cpu.microarchitecture import CpuIdentity, Unknown, identify
 from services.cpu.sequences import Kernel, sequence, workloads
 
 

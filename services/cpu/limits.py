@@ -8,10 +8,8 @@ limit is None and says why; it is never a guess.
 import math
 from collections.abc import Iterable, Mapping
 
-from hostbench.model.events import EndEvent, StartEvent
-from hostbench.model.host import HostInventory
-from hostbench.model.limit import NAIVE_REASON, Factor, Limit
-from services.cpu.microarchitecture import (
+from hostbench.host.memory_limit import bandwidth_limit, cache_bytes
+from hostbench.host.microarchitecture import (
     ARM,
     CpuIdentity,
     Instruction,
@@ -20,7 +18,10 @@ from services.cpu.microarchitecture import (
     Width,
     identify,
 )
-from services.cpu.ports import Bound, Usage, bound, in_words
+from hostbench.host.ports import Bound, Usage, bound, in_words
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import HostInventory
+from hostbench.model.limit import NAIVE_REASON, Factor, Limit
 from services.cpu.sequences import Kernel, Sequence, Step, sequence, workloads
 
 TOLERANCE = 0.02
@@ -47,11 +48,6 @@ CLOCK_UNKNOWN = (
     "no sound source for the highest clock: a virtual machine hides it, and on bare metal it moves "
     "with temperature, power and the number of active cores"
 )
-BANDWIDTH_UNKNOWN = (
-    "no sound source for memory's bandwidth: a virtual machine hides speed and number of its "
-    "modules; the roof is what a sweep of few FMAs reaches"
-)
-
 YIELD_UNKNOWN = (
     "no vendor states what two threads of a core do together: it depends on which pipes, queues "
     "and caches the one leaves idle"
@@ -66,10 +62,10 @@ TIME_UNKNOWN = (
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
     """Return the limits of a trial on `host`, by metric; empty for a workload without limits.
 
-    Limits are in the metric's unit: operation/s, or Hz for the clock.
+    Limits are in the metric's unit: operation/s, byte/s, or Hz for the clock.
     """
     placement = start.placement
-    return trial_limits(
+    found = trial_limits(
         CpuIdentity.of(host, placement.cpus),
         start.workload,
         start.params,
@@ -77,6 +73,11 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
         placement.cores,
         sharing=len(placement.cpus) if placement.smt_shared else 0,
     )
+    if start.workload == "roofline":
+        cache = cache_bytes(host, placement.cpus, placement.sockets)
+        size = start.params.get("size_bytes")
+        found["bytes_per_second"] = bandwidth_limit(host.memory, size, cache)
+    return found
 
 
 def trial_limits(
@@ -107,10 +108,7 @@ def trial_limits(
         _identified_operations_per_cycle(identity, executed, params),
         Factor(name="cores", value=cores, unit="core", source=_cores_in_words(sharing)),
     )
-    found = {"operations_per_second": _product("operation/s", factors)}
-    if workload == "roofline":
-        found["bytes_per_second"] = _null("byte/s", BANDWIDTH_UNKNOWN)
-    return found
+    return {"operations_per_second": _product("operation/s", factors)}
 
 
 def _product(unit: str, factors: Iterable[Factor | Unknown]) -> Limit:

@@ -21,6 +21,7 @@ from hostbench.report.matrices import scale_of_times
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.report.subsystems import best_of_each, peer_part
 from services.cpu import cores_report, noise_report, roofline_report
+from services.cpu.sharing import Distances, sharing_blocks
 
 ISA, DTYPE = "isa", "dtype"
 LAYOUT = Layout(
@@ -54,8 +55,6 @@ MAPS = {
 # neighbouring numbers then share a row, so that few cells are empty.
 EACH_CPU_MOST, ROWS_OF_SEVERAL = 64, 16
 
-Distances = dict[tuple[int, int], float]
-
 
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
     """See hostbench.report.subsystem.HasReport."""
@@ -86,6 +85,7 @@ def _workload_blocks(
         yield from charts([(case, resolved(case)) for case in cases], LAYOUT)
     for case in cases:
         yield from _distance_charts(case)
+        yield from sharing_blocks(_distances(case), document.host)
     yield workload_table(workload, cases, of=len(document.cases))
 
 
@@ -117,7 +117,7 @@ def _name(row: Sequence[int]) -> str:
     return f"CPU {row[0]}" if len(row) == 1 else f"{row[0]}–{row[-1]}"
 
 
-def _cells(rows: Sequence[Sequence[int]], distances: Distances) -> Distances:
+def _cells(rows: Sequence[Sequence[int]], distances: Distances) -> dict[tuple[int, int], float]:
     """Return the time of each pair of rows, in both orders: the median of the pairs of their
     CPUs."""
     place = {cpu: number for number, row in enumerate(rows) for cpu in row}

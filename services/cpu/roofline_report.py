@@ -1,11 +1,11 @@
 """The report on roofline: the rate over the arithmetic intensity, with both roofs and the ridge
 where they meet."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import full_sentence, human, significant
-from hostbench.model.result import CaseResult
+from hostbench.model.result import CaseResult, MetricResult
 from hostbench.report.content import (
     Block,
     Chart,
@@ -19,7 +19,7 @@ from hostbench.report.content import (
     RowGroup,
     Table,
 )
-from hostbench.report.figures import NOTHING, primary
+from hostbench.report.figures import primary
 from hostbench.report.grouping import THREADS, Layout, resolved, series_names
 
 WORKLOAD = "cpu.roofline"
@@ -40,14 +40,15 @@ ROOFS_A_CHART = 4
 @dataclass(frozen=True)
 class Roof:
     """The cases that differ in the number of FMAs alone, by operations a byte. `bandwidth` (byte/s)
-    and `peak` (operation/s) are the highest that any of them reached; `limit` is that of the FMA
-    units, or None."""
+    and `peak` (operation/s) are the highest that any of them reached; `memory_limit` and
+    `fma_limit` are the most that the hardware can do, or None."""
 
     name: str
     points: tuple[CurvePoint, ...]
     bandwidth: float
     peak: float
-    limit: float | None
+    memory_limit: float | None
+    fma_limit: float | None
 
     @property
     def ridge(self) -> float:
@@ -56,11 +57,11 @@ class Roof:
 
     @property
     def line(self) -> tuple[CurvePoint, ...]:
-        """The roof to draw: the bandwidth up to the limit, or up to the peak if none is known."""
-        top = self.limit or self.peak
+        """The roof to draw: both limits. In place of one that is unknown, what was reached."""
+        top, slope = self.fma_limit or self.peak, self.memory_limit or self.bandwidth
         first, last = self.points[0].x, self.points[-1].x
-        places = sorted({first, min(max(first, top / self.bandwidth), last), last})
-        heights = [(x, min(top, x * self.bandwidth)) for x in places]
+        places = sorted({first, min(max(first, top / slope), last), last})
+        heights = [(x, min(top, x * slope)) for x in places]
         return tuple(CurvePoint(x, y, y, y) for x, y in heights)
 
 
@@ -92,18 +93,20 @@ def _roofs(cases: Sequence[CaseResult]) -> tuple[list[Roof], str]:
 
 def _roof(name: str, cases: Sequence[CaseResult]) -> Roof:
     points = tuple(sorted((_point(case) for case in cases), key=lambda point: point.x))
-    limits = [
-        metric.limit.value
-        for case in cases
-        if (metric := primary(case)) and metric.limit and metric.limit.value is not None
-    ]
     return Roof(
         name=name,
         points=points,
         bandwidth=max(point.y / point.x for point in points),
         peak=max(point.y for point in points),
-        limit=max(limits, default=None),
+        memory_limit=_limit(case.metrics.get("bytes_per_second") for case in cases),
+        fma_limit=_limit(primary(case) for case in cases),
     )
+
+
+def _limit(metrics: Iterable[MetricResult | None]) -> float | None:
+    """Return the highest limit that these have, or None if none is known."""
+    limits = [metric.limit.value for metric in metrics if metric is not None and metric.limit]
+    return max((value for value in limits if value is not None), default=None)
 
 
 def _point(case: CaseResult) -> CurvePoint:
@@ -133,7 +136,11 @@ def _chart(roofs: Sequence[Roof], shared: str) -> Chart:
                 CurveMark(f"ridge {significant(roof.ridge, 2)}", roof.ridge) for roof in roofs
             ),
             marks_are="where the measured roofs meet",
-            dashed_are="the highest bandwidth of the sweep and the limit of the FMA units",
+            dashed_are=(
+                "the limits of the memory and of the FMA units"
+                if all(roof.memory_limit for roof in roofs)
+                else "the highest bandwidth of the sweep and the limit of the FMA units"
+            ),
         ),
         numbers=_numbers(roofs),
     )
@@ -150,14 +157,18 @@ def _in_words(roof: Roof) -> str:
 def _table(roofs: Sequence[Roof]) -> Table:
     columns = (
         Column("roofs"),
-        *(Column(title, figures=True) for title in ("memory", "core", "FMA limit", "ridge")),
+        *(
+            Column(title, figures=True)
+            for title in ("memory", "memory limit", "core", "FMA limit", "ridge")
+        ),
     )
     rows = tuple(
         (
             roof.name,
             human(roof.bandwidth, "byte/s"),
+            human(roof.memory_limit, "byte/s"),
             human(roof.peak, "operation/s"),
-            NOTHING if roof.limit is None else human(roof.limit, "operation/s"),
+            human(roof.fma_limit, "operation/s"),
             f"{significant(roof.ridge, 3)} op/B",
         )
         for roof in roofs

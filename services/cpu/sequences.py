@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from services.cpu.microarchitecture import AMD, ARM, X86, Microarchitecture, Unknown, Width, table
+from hostbench.host.microarchitecture import AMD, ARM, X86, Microarchitecture, Unknown, Width, table
 
 INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 FLOAT_BITS = {"fp32": 32, "fp64": 64}

@@ -1,6 +1,15 @@
 """The Python names of mem-bench's parameters, their words and its kernels."""
 
-KERNELS = ("read", "write", "copy", "scale", "add", "triad")
+# What each of STREAM's kernels does for one element of 8 bytes.
+ACCESSES = {
+    "read": {"load": 1},
+    "write": {"store": 1},
+    "copy": {"load": 1, "store": 1},
+    "scale": {"load": 1, "store": 1},
+    "add": {"load": 2, "store": 1},
+    "triad": {"load": 2, "store": 1},
+}
+KERNELS = tuple(ACCESSES)
 BLOCK_KERNELS = ("read_write", "memset_write")
 # They measure in a way that is known to mislead.
 NAIVE = ("naive_copy", "naive_set")

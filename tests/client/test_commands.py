@@ -364,7 +364,7 @@ def test_a_queued_job_is_cancelled_and_resumed(stack: Stack, here: Here) -> None
     assert here.run("cancel", second).output == f"job {second} is cancelled\n"
     watched = here.run("watch", second)
     assert watched.code == ExitCode.ENDED_EARLY and watched.output == ""
-    assert watched.errors.splitlines()[-2].startswith(f"job {second} was cancelled")
+    assert watched.errors.splitlines()[-2] == f"job {second} was cancelled by request"
     assert watched.errors.splitlines()[-1] == f"next: hostbench resume {second}"
 
     again = here.run("resume", second)

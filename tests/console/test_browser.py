@@ -21,6 +21,7 @@ from orchestrator.queue.connection import key
 from tests.accessible import broken_rules
 from tests.console.real_console import BOARDS, HOST, KEYS, LONG, SHORT, WATCHED, ConsoleStack
 from tests.console.stored_series import store_series
+from tests.each import each
 from tests.patience import PATIENCE_S
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -293,9 +294,11 @@ def test_from_a_job_to_the_boards_and_back(chromium: Browser, console: ConsoleSt
     job = console.orchestrator.submit(**SHORT)
     console.orchestrator.wait_for(job)
     boards = {board["uid"]: board for board in map(json.loads, map(Path.read_text, BOARD_FILES))}
-    (link,) = {url for url in links_of([*boards.values()]) if "/ui/" in url}
     values = {"${api}": console.url, "${__value.text}": job}
-    target = re.sub(r"\$\{[^}]*\}", lambda one: values[one[0]], link)
+    target, report = (
+        re.sub(r"\$\{[^}]*\}", lambda one: values[one[0]], link)
+        for link in sorted({url for url in links_of([*boards.values()]) if "${api}" in url})
+    )
     requested: list[str] = []
 
     def board(route: Route) -> None:
@@ -312,6 +315,8 @@ def test_from_a_job_to_the_boards_and_back(chromium: Browser, console: ConsoleSt
         # The login holds: boards and console are of the same site.
         page.wait_for_url(f"**/ui/jobs/{job}")
         expect(page.get_by_role("link", name="Read the report")).to_be_visible()
+        page.goto(report)
+        expect(page.get_by_role("heading", level=1)).to_have_text("ad-hoc on bench-1")
         visit.requests = [url for url in visit.requests if url not in requested]
     # The board is there, and has the variables that were chosen.
     (path, _, query) = requested.pop().partition("?")
@@ -370,28 +375,77 @@ def pages(console: ConsoleStack) -> dict[str, str]:
 
 @pytest.mark.timeout(400)
 def test_every_page_at_every_width_in_both_themes(chromium: Browser, console: ConsoleStack) -> None:
-    found: dict[str, Any] = {}
-    for theme in ("light", "dark"):
-        with Visit(chromium, console, color_scheme=theme) as visit:
-            visit.page.goto("/ui/login")
-            if broken := broken_rules(visit.page):
-                found[f"login {theme}"] = broken
-            visit.log_in()
-            for name, path in pages(console).items():
-                visit.page.goto(path)
-                for width in WIDTHS:
-                    visit.page.set_viewport_size({"width": width, "height": 900})
-                    if (wide := visit.page.evaluate(REDUCED)) != width:
-                        found[f"{name} {width}"] = wide
-                visit.page.emulate_media(media="print")
-                visit.page.set_viewport_size({"width": PAPER, "height": 900})
-                if (wide := visit.page.evaluate(REDUCED)) != PAPER:
-                    found[f"{name} on paper"] = wide
-                visit.page.emulate_media(media="screen")
-                if broken := broken_rules(visit.page):
-                    found[f"{name} {theme}"] = broken
-            console.end_all()
-    assert found == {}
+    with Visit(chromium, console) as visit:
+        page = visit.page
+        page.goto("/ui/login")
+        found: dict[str, Any] = {"login": broken_rules(page)}
+        visit.log_in()
+        for name, path in pages(console).items():
+            page.goto(path)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                if (wide := page.evaluate(REDUCED)) != width:
+                    found[f"{name} {width}"] = wide
+            page.emulate_media(media="print")
+            page.set_viewport_size({"width": PAPER, "height": 900})
+            if (wide := page.evaluate(REDUCED)) != PAPER:
+                found[f"{name} on paper"] = wide
+            page.emulate_media(media="screen")
+            found[name] = broken_rules(page)
+            # A line may end at a space, and not at one before a percent sign.
+            found[f"{name}, percent signs"] = re.findall(
+                r"\d %(?!\w)", page.locator("body").inner_text()
+            )
+        console.end_all()
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+LINE = "one => getComputedStyle(one).textDecorationLine"
+COLOUR_OF_LINE = "one => getComputedStyle(one).textDecorationColor"
+COLOUR = "one => getComputedStyle(one).color"
+
+
+@each("theme", ["light", "dark"])
+def test_a_figure_looks_like_the_link_that_it_is(
+    chromium: Browser, console: ConsoleStack, theme: str
+) -> None:
+    series(console)
+    with Visit(chromium, console, color_scheme=theme) as visit:
+        page = visit.log_in()
+        page.goto(f"/ui/hosts?q={SERIES}")
+        quiet = page.locator("p.quiet").first.evaluate(COLOUR)
+        for figure in page.locator("a.cell").all():
+            assert figure.evaluate(LINE) == "underline"
+            assert figure.evaluate(COLOUR_OF_LINE) == quiet
+
+
+WITHIN_TABLE = """one => {
+  const own = one.getBoundingClientRect();
+  const seen = one.closest(".scroll").getBoundingClientRect();
+  return own.width > 0 && own.left >= seen.left && own.right <= seen.right + 1;
+}"""
+
+
+def test_commands_stay_in_sight_beside_a_wide_table(
+    chromium: Browser, console: ConsoleStack
+) -> None:
+    jobs = series(console)
+    with Visit(chromium, console) as visit:
+        page = visit.log_in()
+        for path in (
+            f"/ui/jobs/{jobs[0]}",
+            f"/ui/results?host={SERIES}&case={quote(CASE)}",
+            f"/ui/compare?a={','.join(jobs[:6])}&b={','.join(jobs[-6:])}",
+            f"/ui/history?host={SERIES}",
+        ):
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                page.goto(path)
+                fold = page.locator("details.repeat").nth(1)
+                assert fold.locator("summary").evaluate(WITHIN_TABLE), (path, width)
+                fold.locator("summary").click()
+                expect(fold.locator("pre").first).to_be_visible()
+                assert fold.locator("pre").first.evaluate(WITHIN_TABLE), (path, width)
 
 
 def test_with_the_keyboard_alone(chromium: Browser, console: ConsoleStack) -> None:

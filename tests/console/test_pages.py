@@ -13,6 +13,7 @@ import httpx
 import pytest
 from markupsafe import escape
 
+from hostbench.base.errors import shown
 from hostbench.decisions.index import FigureIndex
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import JobDirectory
@@ -125,13 +126,51 @@ def test_hosts_by_what_they_do(console: ConsoleStack) -> None:
     assert twin(console, "/ui/hosts.json")["jobs"] == 2 and waits in page
 
 
-@each("query", ["page=0", "page=x", "show=nothing", "q=" + "x" * 65])
-def test_a_wrong_address_has_one_clear_line(console: ConsoleStack, query: str) -> None:
+@each(
+    ("query", "line"),
+    [
+        ("page=0", "page '0' is not allowed: give 1 or more"),
+        ("page=x", "page 'x' is not allowed: give a whole number"),
+        (
+            "show=ide",
+            "show 'ide' is not allowed: did you mean 'idle'? give 'all', 'attention', 'busy', "
+            "'idle' or 'gone'",
+        ),
+        ("q=" + "x" * 65, f"q '{'x' * 65}' is not allowed: give at most 64 characters"),
+    ],
+)
+def test_a_wrong_address_has_one_clear_line(console: ConsoleStack, query: str, line: str) -> None:
     bob = console.logged_in("bob")
     answer = bob.get(f"/ui/hosts?{query}")
-    assert answer.status_code == 422 and "query." in text_of(answer.text).lower()
-    as_json = console.orchestrator.client.get(f"/ui/hosts.json?{query}")
-    assert as_json.status_code == 422 and as_json.json()["code"] == "invalid"
+    assert answer.status_code == 422
+    assert f"{line[:1].upper()}{line[1:]}." in text_of(answer.text)
+    as_json = console.orchestrator.client.get(f"/ui/hosts.json?{query}").json()
+    assert (as_json["status"], as_json["code"], as_json["detail"]) == (422, "invalid", line)
+
+
+PAGES = "open Hosts, New measurement, Results, Compare, History, Doctor or Help"
+
+
+@each("path", ["/ui/nothing/here", "/ui/hosts/bench-1", "/ui/static/none.css", "/ui/x" + "y" * 99])
+def test_an_address_without_a_page(console: ConsoleStack, path: str) -> None:
+    line = f"here is no page {shown(path)}; {PAGES}"
+    for browser in (console.logged_in("bob"), console.browser()):
+        answer = browser.get(path)
+        assert answer.status_code == 404 and "<h1>Not found</h1>" in answer.text
+        assert f"T{line}." in text_of(answer.text)
+        assert '<a class="button" href="/ui/hosts">' in answer.text
+        for_programs = browser.get("/ui/nothing.json").json()
+        assert for_programs["detail"] == f"there is no page '/ui/nothing.json'; {PAGES}"
+
+
+def test_a_call_that_a_page_does_not_take(console: ConsoleStack) -> None:
+    bob = console.logged_in("bob")
+    answer = bob.get("/ui/logout")
+    assert answer.status_code == 405
+    assert f"There is no page '/ui/logout'; {PAGES}." in text_of(answer.text)
+    answer = bob.send("/ui/hosts", {})
+    assert answer.status_code == 405
+    assert f"'/ui/hosts' does not take POST; {PAGES}." in text_of(answer.text)
 
 
 # ---- a new measurement ----
@@ -217,7 +256,7 @@ def test_the_parameters_are_those_of_the_table(console: ConsoleStack) -> None:
         ("suite=quick&scale=big", "scale", "scale"),
         ("suite=cs553/openstack-haswell&scale=bigger", "scale", "no scale"),
         ("workload=cpu.fma&peers=fio", "workload", "measures nothing comparable"),
-        ("suite=quick&idle_policy=never", "idle_policy", "Input should be"),
+        ("suite=quick&idle_policy=never", "idle_policy", "'never' is not allowed: give"),
     ],
 )
 def test_what_cannot_be_planned_is_reported_at_its_field(
@@ -288,6 +327,27 @@ def test_a_job_that_waits_says_why_and_is_cancelled_once(console: ConsoleStack) 
     assert resumed.status_code == 303
     assert bob.send(f"/ui/jobs/{holder}/cancel", {"csrf": csrf}).status_code == 303
     assert console.orchestrator.wait_for(job)["state"] == "succeeded"
+
+
+def test_a_cancelled_job_says_once_why_its_cases_are_open(console: ConsoleStack) -> None:
+    done = {"workload": LONG["workload"], "params": SHORT["params"]}
+    endless = {"workload": LONG["workload"], "params": LONG["params"]}
+    suite = {**TWO_CASES, "cases": [done, endless]}
+    job = console.orchestrator.submit(suite=suite, hosts=[HOST])
+    wait_until(lambda: (console.orchestrator.job(job)["progress"] or {}).get("done") == 1)
+    console.orchestrator.client.delete(f"/jobs/{job}")
+    console.orchestrator.wait_for(job)
+    bob = console.logged_in("bob")
+    for _ in ("its events", "the index"):
+        page = text_of(bob.page(f"/ui/jobs/{job}"))
+        assert "cancelled by request; 1 of 2 cases are measured and kept." in page
+        assert "cancelled cancelled" not in page and "to do" not in page
+        rows = twin(console, f"/ui/jobs/{job}.json")["rows"]
+        (open_row,) = (row for row in rows if row["state"] == "unfinished")
+        assert open_row["reason"] == "the job was cancelled before the case was measured"
+        assert open_row["reason"] in page
+        with FigureIndex(console.orchestrator.results) as index:
+            index.refresh()
 
 
 def test_samples_come_while_it_runs(console: ConsoleStack) -> None:

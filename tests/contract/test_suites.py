@@ -25,6 +25,7 @@ from tests.each import each
 CARDS = tuple(Gpu(index=index, backend="cuda", name="a card") for index in (0, 1))
 # What quick says of itself: about two minutes for each GPU, by what the program says of its set-up.
 QUICK_S_A_GPU = 120.0
+MAPS_S = 300.0
 
 
 @functools.cache
@@ -102,6 +103,12 @@ def test_quick_takes_two_minutes_for_each_gpu() -> None:
         plan = planned(suite, cards)
         assert {case.params["device"] for case in plan.cases} == {str(one.index) for one in cards}
         assert plan.estimate().high_s < QUICK_S_A_GPU * len(cards)
+
+
+def test_maps_takes_less_than_five_minutes() -> None:
+    """With the fewest trials: how many more a noisy host needs is not the suite's."""
+    suite = load_known_suite(built_in_suites()["maps"])
+    assert planned(suite, ()).estimate().low_s < MAPS_S
 
 
 @pytest.mark.parametrize(

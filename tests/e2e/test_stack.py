@@ -602,7 +602,7 @@ def test_a_small_memory_limit_is_kept(stack: Stack, api: httpx.Client) -> None:
     (case,) = ended(api, too_much)["cases"]
     assert case["verdict"] == "failed"
     (reason,) = case["reasons"]
-    assert re.search(r"GB .*/sys/fs/cgroup/\S*memory\.\S+", reason["text"]), reason
+    assert re.search(r"[MG]iB .*/sys/fs/cgroup/\S*memory\.\S+", reason["text"]), reason
     what_fits = post(api, **spec, params=params)
     (case,) = ended(api, what_fits)["cases"]
     assert median(case, "bytes_per_second") > 1e8
@@ -629,7 +629,7 @@ def test_a_small_memory_limit_bounds_a_disk_trial(stack: Stack, api: httpx.Clien
     (case,) = ended(api, job)["cases"]
     assert case["verdict"] == "failed"
     (reason,) = case["reasons"]
-    assert re.search(r"GB .*/sys/fs/cgroup/\S*memory\.\S+", reason["text"]), reason
+    assert re.search(r"[MG]iB .*/sys/fs/cgroup/\S*memory\.\S+", reason["text"]), reason
     what_fits = {"file_bytes": LIMIT_BYTES * 3 // 2, "cache_mode": "buffered", "duration_s": 0.2}
     job = post(api, **spec, workload="disk.seq_read", params=what_fits)
     (case,) = ended(api, job)["cases"]

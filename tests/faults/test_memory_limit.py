@@ -126,7 +126,7 @@ def test_a_size_above_the_limit_is_refused_before_anything_is_taken(
         result = small.run(workload, f"--size-bytes={512 * MIB}", *arguments, *BRIEF)
         line = refused(result, str(512 * MIB), small.limit_file)
     assert '"start"' not in result.stdout
-    assert re.search(r"0\.\d+ GB|\d{9} bytes", line), "the budget is named"
+    assert re.search(r"\d MiB|\d{9} bytes", line), "the budget is named"
 
 
 @pytest.mark.parametrize("workload", FITTING)
@@ -230,7 +230,7 @@ def test_more_than_any_host_has() -> None:
         text=True,
         timeout=TIMEOUT_S,
     )
-    refused(result, "960000000000000", "GB")
+    refused(result, "960000000000000", "TiB")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -22,19 +22,23 @@ from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import Node, Pod, PodStatus, ResourceQuota
 
 from hostbench.base.errors import HostbenchError, UsageError
+from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.cli.app import invoke
-from hostbench.fleet.campaign import Campaign, Exclusive, NodeState, NodeStatus
+from hostbench.fleet.campaign import Campaign, Digest, Exclusive, NodeState, NodeStatus
 from hostbench.fleet.kubernetes import lease
 from hostbench.fleet.kubernetes.api import delete_seen
 from hostbench.fleet.kubernetes.engine import KubernetesEngine
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, NODE_ANNOTATION, PodOptions
 from hostbench.fleet.kubernetes.progress import Progress
 from hostbench.fleet.kubernetes.rights import roles
+from hostbench.fleet.node import DIGEST
+from hostbench.model.result import CampaignMember
+from hostbench.model.summary import Verdict
 from tests.fleet.campaigns import small_suite
-from tests.fleet.cluster import REPOSITORY, Cluster, name_of
+from tests.fleet.cluster import EXIT_CODE, MESSAGE, REPOSITORY, Cluster, name_of
 from tests.fleet.decoded import decoded
-from tests.fleet.jobs import left
+from tests.fleet.jobs import is_running, left
 from tests.fleet.simulated import REASON, add_namespace
 
 KILLS = 20
@@ -212,14 +216,15 @@ def test_each_refusal_of_the_cluster_is_a_reason(simulated: Cluster) -> None:
         simulated, "strict", {"pod-security.kubernetes.io/enforce": "restricted"}
     )
     by_host = PodOptions(image="hostbench:test", lock="host")
-    for space, options, words in (
-        (namespace, PODS, "exceeded quota"),
-        (strict, by_host, 'violates PodSecurity "restricted:latest"'),
+    for space, options, words, remedy in (
+        (namespace, PODS, "exceeded quota: q, requested: pods=1", "use --exclusive none, which"),
+        (strict, by_host, 'violates PodSecurity "restricted:latest"', "or use --lock lease"),
     ):
         engine = KubernetesEngine(space, options)
         made = campaign(engine, "refused", nodes=("why-busy",))
         engine.start(made)
-        assert any(words in (status.reason or "") for status in engine.watch("refused"))
+        said = (str(status.reason) for status in engine.watch("refused"))
+        assert remedy in next(text for text in said if words in text)
         engine.cancel("refused")
         assert run_states(engine, "refused") == {"why-busy": NodeState.FAILED}
         engine.clean("refused")
@@ -253,6 +258,61 @@ def test_a_node_that_is_drained_while_it_measures_has_failed(simulated: Cluster)
     until(engine, "drain", lambda all_: NodeState.RUNNING in states(all_).values())
     engine.clean("drain")
     assert left(simulated, namespace) == []
+
+
+def test_of_a_job_that_was_started_twice_the_first_document_counts(simulated: Cluster) -> None:
+    namespace = add_namespace(simulated, "twice")
+    simulated.add_nodes(["twice-runs"], labels={"test": "twice"})
+    engine = KubernetesEngine(namespace, PODS)
+    engine.start(campaign(engine, "twice"))
+    # No client sees the first pod before there are two.
+    pods = simulated.wait_for(Pod, is_running, namespace=namespace)
+    (first,) = pods.values()
+    ends = {"annotations": {EXIT_CODE: "0", MESSAGE: digest_of("twice", "twice-runs", "first")}}
+    simulated.client.patch(Pod, name_of(first), {"metadata": ends}, namespace=namespace)
+    simulated.wait_for(Job, lambda jobs: all(map(is_complete, jobs.values())), namespace=namespace)
+    time.sleep(1.1)  # Kubernetes counts the age of objects in seconds.
+    made = first.to_dict()
+    metadata = made["metadata"]
+    second = {
+        "name": f"{name_of(first).rpartition('-')[0]}-00000",
+        "namespace": namespace,
+        "labels": metadata["labels"],
+        "ownerReferences": metadata["ownerReferences"],
+        "annotations": metadata["annotations"]
+        | {EXIT_CODE: "0", MESSAGE: digest_of("twice", "twice-runs", "second")},
+    }
+    simulated.client.create(decoded(Pod, {"metadata": second, "spec": made["spec"]}))
+    simulated.wait_for(
+        Pod,
+        lambda pods: len(pods) == 2 and all(map(has_succeeded, pods.values())),
+        namespace=namespace,
+    )
+    for one in (*engine.watch("twice"), *KubernetesEngine(namespace, PODS).status("twice")):
+        assert one.state is NodeState.MEASURED
+        assert one.result is not None and one.result.digest == "sha256:first"
+    engine.clean("twice")
+    assert left(simulated, namespace) == []
+
+
+def digest_of(campaign: str, node: str, digest: str) -> str:
+    """What a pod of a campaign says that has measured its node."""
+    member = CampaignMember(
+        campaign=campaign, engine="kubernetes", cluster="uid", node=node, lock="lease"
+    )
+    made = Digest(
+        "20261126T120000Z-small-0001", f"sha256:{digest}", ExitCode.OK, {Verdict.CLEAN: 1}, member
+    )
+    return DIGEST.dump_json(made).decode()
+
+
+def has_succeeded(pod: Pod) -> bool:
+    return pod.status is not None and pod.status.phase == "Succeeded"
+
+
+def is_complete(job: Job) -> bool:
+    conditions = (job.status and job.status.conditions) or ()
+    return any((one.type, one.status) == ("Complete", "True") for one in conditions)
 
 
 def test_at_most_so_many_nodes_at_once_or_when_a_queue_lets_them(simulated: Cluster) -> None:

@@ -254,6 +254,7 @@ def test_an_image_that_cannot_be_pulled_is_the_reason(fleet: Fleet) -> None:
     assert (
         "hostbench.invalid" in status["reason"].removeprefix(why) and "lookup" in status["reason"]
     )
+    assert status["reason"].endswith("check --image and the pull secrets of --service-account")
     fleet.client("clean", "pull")
     assert left(fleet.cluster, NAMESPACE) == []
 

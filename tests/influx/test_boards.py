@@ -12,6 +12,7 @@ import pytest
 from grafana import generate
 from grafana.influxql import SOURCE_UID
 from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
+from hostbench.base.units import plus_minus
 from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SampleEvent, StartEvent
 from hostbench.model.jobs import JobView, StackState
 from hostbench.model.limit import Limit
@@ -450,18 +451,40 @@ def test_a_figure_in_a_table_is_one_readable_value() -> None:
     assert not [where for where, text in tables.items() if '"unit"' in text]
 
 
-def test_the_best_rate_has_a_column_without_a_colour() -> None:
-    """It is no limit: nothing may be good or bad beside it."""
-    found = [
-        {one["id"] for one in override["properties"]}
+def properties_of(column: str) -> list[dict[str, Any]]:
+    """What the boards' columns of this name have, a dictionary for each."""
+    return [
+        {one["id"]: one["value"] for one in override["properties"]}
         for board in boards()
         for panel in board["panels"]
         for override in panel.get("fieldConfig", {}).get("overrides", [])
-        if override["matcher"]["options"] == "best"
+        if override["matcher"]["options"] == column
     ]
+
+
+def test_the_best_rate_has_a_column_without_a_colour() -> None:
+    """It is no limit: nothing may be good or bad beside it."""
+    found = properties_of("best")
     assert len(found) >= 6
     colours = {"thresholds", "color", "mappings", "custom.cellOptions"}
-    assert not any(colours & properties for properties in found)
+    assert not any(colours & properties.keys() for properties in found)
+
+
+def test_half_an_interval_is_a_share_and_never_wider_than_its_figure() -> None:
+    found = [*properties_of("± within"), *properties_of("widest spread")]
+    assert len(found) >= 7
+    for properties in found:
+        assert (properties["unit"], properties["decimals"]) == ("percentunit", 2)
+        wider, missing = properties["mappings"]
+        assert (wider["options"]["from"], wider["options"]["to"]) == (1, None)
+        assert f"± {wider['options']['result']['text']}" == plus_minus(1.5)
+        assert missing["options"]["match"] == "null"
+
+
+def test_a_job_leads_to_its_pages_in_the_console() -> None:
+    links = [link for one in properties_of("job") for link in one.get("links", [])]
+    urls = {link["url"] for link in links if "${api}" in link["url"]}
+    assert urls == {f"${{api}}/ui/jobs/${{__value.text}}{path}" for path in ("", "/report")}
 
 
 @pytest.mark.parametrize("board", boards(), ids=lambda board: board["uid"])

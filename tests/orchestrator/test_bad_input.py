@@ -89,11 +89,11 @@ def field_of(details: dict[str, Any]) -> str:
         ({"suite": "quick", "hosts": []}, "body.hosts", "at least 1"),
         ({"suite": "quick", "hosts": ["a", "b", "c"]}, "body.hosts", "at most 2"),
         ({"suite": "quick", "hosts": [HOST, HOST]}, "body", "names one host twice"),
-        ({"suite": "quick", "hosts": "bench-1"}, "body.hosts", "valid array"),
+        ({"suite": "quick", "hosts": "bench-1"}, "body.hosts", "give a list"),
         ({"suite": "quick", "hosts": ["a|b"]}, "body.hosts[0]", "'a|b' is not allowed"),
-        ({"suite": "quick", "priority": 11}, "body.priority", "less than or equal to 10"),
-        ({"suite": "quick", "priority": "1"}, "body.priority", "valid integer"),
-        ({"suite": "quick", "trials": 0}, "body.trials", "greater than or equal to 1"),
+        ({"suite": "quick", "priority": 11}, "body.priority", "give 10 or less"),
+        ({"suite": "quick", "priority": "1"}, "body.priority", "give a whole number"),
+        ({"suite": "quick", "trials": 0}, "body.trials", "give 1 or more"),
         ({"suite": "quick", "idle_policy": "wait"}, "body.idle_policy", "'fail', 'flag' or"),
         ({"suite": "quick"}, "body.hosts", "has no service disk; it has cpu: start that service"),
         ({"suite": SUITE, "peers": ["nothing"]}, "body.suite", "there is no peer"),
@@ -297,22 +297,35 @@ def test_unknown_jobs_are_not_found(stack: Stack, job: str, call: str) -> None:
         assert details["code"] == "unknown_job"
 
 
+NO_JOB_ID = "is not the id of a job; give `next` of the last answer"
+JOB_STATES = "'queued', 'waiting', 'running', 'succeeded', 'failed', 'cancelled' or 'lost'"
+
+
 @pytest.mark.parametrize(
-    ("params", "field"),
+    ("params", "line"),
     [
-        ({"state": "sleeping"}, "query.state"),
-        ({"limit": 0}, "query.limit"),
-        ({"limit": 501}, "query.limit"),
-        ({"limit": "many"}, "query.limit"),
-        ({"before": "../x"}, "query.before"),
-        ({"before": ""}, "query.before"),
-        ({"host": "x" * 65}, "query.host"),
+        ({"state": "sleeping"}, f"state 'sleeping' is not allowed: give {JOB_STATES}"),
+        (
+            {"state": "runing"},
+            f"state 'runing' is not allowed: did you mean 'running'? give {JOB_STATES}",
+        ),
+        ({"limit": 0}, "limit '0' is not allowed: give 1 or more"),
+        ({"limit": 501}, "limit '501' is not allowed: give 500 or less"),
+        ({"limit": "many"}, "limit 'many' is not allowed: give a whole number"),
+        (
+            {"before": "../x"},
+            "before: '../x' is not the id of a job; give `next` of the last answer",
+        ),
+        ({"before": ""}, "before: '' is not the id of a job; give `next` of the last answer"),
+        ({"host": "x" * 65}, f"host '{'x' * 65}' is not allowed: give at most 64 characters"),
     ],
 )
 def test_odd_questions_for_a_list_are_refused(
-    stack: Stack, params: dict[str, Any], field: str
+    stack: Stack, params: dict[str, Any], line: str
 ) -> None:
-    assert field_of(problem(stack.client.get("/jobs", params=params), 422)) == field
+    details = problem(stack.client.get("/jobs", params=params), 422)
+    assert details["detail"] == line
+    assert field_of(details) == f"query.{next(iter(params))}"
 
 
 def test_a_list_before_a_time_that_never_was_is_empty(stack: Stack) -> None:

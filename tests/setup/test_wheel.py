@@ -108,7 +108,7 @@ def wheel(wheels: Mapping[str, Wheel], request: pytest.FixtureRequest) -> Wheel:
 def test_it_holds_all_that_a_checkout_runs(wheel: Wheel) -> None:
     listed = subprocess.check_output(["git", "ls-files", *FOLDERS], cwd=ROOT, text=True)
     tracked = {name for name in listed.splitlines() if not LEFT_OUT.match(name)}
-    assert {"services/cpu/microarchitectures.yaml", "hostbench/report/page.html.j2"} < tracked
+    assert {"hostbench/host/microarchitectures.yaml", "hostbench/report/page.html.j2"} < tracked
     placed = {re.sub(r"^(suites|baselines)/", r"hostbench/\1/", name) for name in tracked}
     made = {str(program.relative_to(wheel.tree)) for program in wheel.programs}
     shared = {

@@ -20,7 +20,14 @@ from hostbench.judge.trial import (
 )
 from hostbench.judge.verdict import case_verdict
 from hostbench.model.events import OtherProcesses, OthersEvent, Sentinel, ThreadReport
-from hostbench.model.result import Condition, ConditionState, Figure, TrialRecord, Verdict
+from hostbench.model.result import (
+    Condition,
+    ConditionState,
+    Figure,
+    TrialRecord,
+    TwoFigures,
+    Verdict,
+)
 from hostbench.model.subsystem import GuestSpread, Sensitivity
 from hostbench.results.document import assemble, replay
 from tests.unit.records import (
@@ -84,6 +91,10 @@ def condition(*trials: TrialRecord) -> Condition:
     found = condition_of(Measured(planned(), METRICS, list(trials)))
     assert found is not None
     return found
+
+
+def figures_of(one: Measured) -> TwoFigures:
+    return two_figures(one, MeasuredCases([one]).others_of(one), condition_of(one))
 
 
 def test_a_quiet_host_and_one_that_tells_nothing() -> None:
@@ -283,10 +294,7 @@ def test_what_was_delivered_is_known_less_where_others_took_a_share() -> None:
         )
         for share in (0.0, 0.5)
     )
-    before, after = (
-        two_figures(one, MeasuredCases([one]).others_of(one), condition_of(one))
-        for one in (quiet, crowded)
-    )
+    before, after = (figures_of(one) for one in (quiet, crowded))
     assert half(before.figure) == pytest.approx(half(after.figure))
     assert before.delivered is not None and after.delivered is not None
     assert before.delivered.drift_ratio == 0.05
@@ -334,23 +342,46 @@ def test_a_disturbed_case_has_no_undisturbed_figure() -> None:
     assert case.delivered_ratio == 0.91, "the first lines of a busy host do not keep quiet of it"
 
 
-def test_the_share_delivered_is_of_the_same_trial() -> None:
-    """The only trial that counts was a slow one: those beside it were faster, and lost half."""
+def test_the_share_delivered_is_the_ratio_of_the_two_figures() -> None:
+    """Of all trials with a figure, whichever of them count."""
 
     def disturbed(index: int, rate: float, delivered: float) -> TrialRecord:
         return trial(
             index, sensitivity=Sensitivity.HOST, rate=rate, delivered=delivered, cpu_ratio=0.5
         )
 
-    slow = trial(0, delivered=96.0)
-    faster = Measured(planned(), METRICS, [slow, disturbed(1, 200, 100), disturbed(2, 200, 100)])
-    assert [one.index for one in faster.counted] == [0]
-    assert faster.delivered_ratio(100.0) == 0.5
-    # Slices that a disturbance slowed are no measure of what could have been.
-    slowed = Measured(planned(), METRICS, [slow, disturbed(1, 60, 57), disturbed(2, 60, 57)])
-    assert slowed.delivered_ratio(100.0) == 0.57
-    varying = Measured(planned(), METRICS, [trial(0, delivered=103.0)])
-    assert varying.delivered_ratio(100.0) == 1.0, "more than the median slice: nothing was taken"
+    def ratio(*trials: TrialRecord) -> float | None:
+        found = figures_of(Measured(planned(), METRICS, list(trials)))
+        assert found.undisturbed is not None and found.undisturbed.value == 100.0
+        assert found.delivered is not None
+        assert found.delivered_ratio == min(1.0, found.delivered.value / found.undisturbed.value)
+        return found.delivered_ratio
+
+    clean = trial(0, delivered=96.0)
+    assert ratio(clean) == 0.96
+    # One disturbed trial of three, as after a late burst, and two.
+    assert ratio(clean, trial(1, delivered=97.0), disturbed(2, 60, 40)) == 0.96
+    assert ratio(clean, disturbed(1, 60, 57), disturbed(2, 60, 55)) == 0.57
+    # The median of their shares would be 0.5, which the figures 100 and 101 do not show.
+    assert ratio(clean, disturbed(1, 202, 101), disturbed(2, 202, 101)) == 1.0
+    assert ratio(trial(0, delivered=103.0)) == 1.0, "more than the median slice: nothing was taken"
+
+
+def test_the_share_delivered_of_a_time_is_the_inverse() -> None:
+    """Less is worse for times, too."""
+    time = RATE_METRIC.model_copy(update={"direction": "lower"})
+    mean = MAKESPAN.model_copy(update={"name": f"{RATE}_mean"})
+    metrics = (time, mean)
+
+    def timed(time_s: float, mean_s: float) -> TwoFigures:
+        ended = end(time_s).model_copy(update={"metrics": {RATE: time_s, mean.name: mean_s}})
+        record = bare_trial(events=(start(), ended))
+        return figures_of(Measured(planned(), metrics, [measured_trial(record, metrics, {})]))
+
+    slowed = timed(100.0, 125.0)
+    assert slowed.undisturbed is not None and slowed.delivered is not None
+    assert slowed.delivered_ratio == slowed.undisturbed.value / slowed.delivered.value == 0.8
+    assert timed(100.0, 99.0).delivered_ratio == 1.0
 
 
 def test_a_disturbed_case_names_who_took_a_little() -> None:

@@ -4,19 +4,31 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hostbench.base.errors import UsageError
+from hostbench.base.errors import ResourceError, UsageError
 from hostbench.base.exitcode import ExitCode
+from hostbench.cli import fleet_qualify
 from hostbench.cli.app import invoke
 from hostbench.fleet import engines
-from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus, PostTo
+from hostbench.fleet.campaign import (
+    Campaign,
+    Digest,
+    MeasuredSystem,
+    NodeState,
+    NodeStatus,
+    PostTo,
+)
 from hostbench.fleet.engines import EngineOptions
+from hostbench.fleet.kubernetes.gate import Qualification
 from hostbench.model.result import CampaignMember, ResultDocument
 from hostbench.model.summary import Verdict
 from hostbench.results.sealed import sealed
 from tests.unit.quick_documents import as_measured
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 class RememberedEngine:
@@ -64,6 +76,15 @@ class RememberedEngine:
         for node in nodes:
             yield self.documents_of[node]
 
+    def retry(self, name: str) -> tuple[str, ...]:
+        return tuple(one.node for one in self.status(name) if one.state is not NodeState.MEASURED)
+
+    def cancel(self, name: str) -> None:
+        pass
+
+    def clean(self, name: str) -> None:
+        del self.kept[name]
+
 
 def member_document(campaign: Campaign, node: str) -> ResultDocument:
     member = CampaignMember(
@@ -80,8 +101,9 @@ def digest_of(document: ResultDocument) -> Digest:
     assert document.member is not None
     assert document.digest is not None
     return Digest(
-        document.job.id, document.digest, ExitCode.OK, {Verdict.CLEAN: 1}, document.member
-    )
+        document.job.id, document.digest, ExitCode.OK, {Verdict.CLEAN: 1}, document.member,
+        system=MeasuredSystem("6.1"),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -113,6 +135,46 @@ def test_a_campaign_leaves_a_document_for_each_node_and_says_what_it_was(
     assert len(set(paths)) == 2
     for node, path in zip(("n1", "n2"), paths, strict=True):
         assert json.loads(Path(path).read_text())["member"]["node"] == node
+
+
+def test_the_page_names_every_key_of_the_json(
+    engine: RememberedEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (CHECKOUT / "docs" / "fleet.md").read_text()
+    section = page.partition("\n## JSON\n")[2]
+    rows = {row.split("|")[1]: row for row in section.splitlines() if row.startswith("| `")}
+    where = f"--results={tmp_path}"
+
+    def check(command: str, tree: Mapping[str, object]) -> None:
+        (row,) = (row for commands, row in rows.items() if f"`{command}`" in commands)
+        assert [key for key in tree if f"`{key}`" not in row] == []
+
+    def printed(*arguments: str, code: int = 0) -> dict[str, Any]:
+        assert run(*arguments, "--json") == code
+        tree = json.loads(capsys.readouterr().out)
+        check(arguments[0], tree)
+        return dict(tree)
+
+    assert printed("run", "quick", "--name=c", "--detach") == {"campaign": "c"}
+    engine.ends["n2"] = NodeStatus("n2", NodeState.FAILED, "the disk is full")
+    for command in ("run", "status", "cancel"):
+        # The one that follows the campaign to its end says that a node has no document.
+        name = "--name=c" if command == "run" else "c"
+        more = (where,) if command == "run" else ()
+        measured, failed = printed(command, name, *more, code=int(command == "run"))["nodes"]
+        for one in (measured, measured["result"], measured["result"]["system"]):
+            assert [key for key in one if f"`{key}`" not in section] == []
+        assert (failed["state"], failed["reason"], failed["result"]) == (
+            "failed", "the disk is full", None,
+        )  # fmt: skip
+    assert list(printed("results", "c", where)["documents"]) == ["n1"]
+    assert printed("retry", "c")["nodes"] == ["n2"]
+    assert printed("list") == {"campaigns": ["c"]}
+    assert printed("clean", "c") == {"campaign": "c", "removed": True}
+    fleet_qualify._show({"n1": Qualification("True", "Measured", "text")}, {}, as_json=True)
+    tree = json.loads(capsys.readouterr().out)
+    check("qualify", tree)
+    check("qualify", tree["nodes"]["n1"])
 
 
 def test_a_document_that_is_not_posted_is_named_and_here(
@@ -234,6 +296,15 @@ def test_bad_options_are_refused_before_anything_is_called(
         run("run", "quick", *arguments)
     assert words in refusal.value.message
     assert engine.kept == {}
+
+
+def test_kubernetes_without_its_library_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda _name: None)
+    for command in (["run", "quick"], ["list"], ["qualify"]):
+        with pytest.raises(ResourceError, match="pip install lightkube, or with pipx: pipx inject"):
+            run(*command)
 
 
 @pytest.mark.parametrize("command", ["status", "results", "retry", "cancel", "clean", "qualify"])

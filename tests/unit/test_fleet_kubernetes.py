@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, Node, Pod
 from pydantic import TypeAdapter
 
-from hostbench.base.errors import ResourceError, UnreachableError, UsageError
+from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.fleet.campaign import (
     Campaign,
@@ -51,7 +51,7 @@ from hostbench.fleet.kubernetes.gate import (
     outdated,
     qualification,
 )
-from hostbench.fleet.kubernetes.nodes import label_selector, pod_requests
+from hostbench.fleet.kubernetes.nodes import chosen_nodes, label_selector, pod_requests
 from hostbench.fleet.kubernetes.objects import (
     OPTIONS,
     PodOptions,
@@ -191,7 +191,10 @@ def status_of(*objects: Any, cancelled: bool = False, options: PodOptions = OPTI
 
 
 FORBIDDEN = 'pods "c1-x" is forbidden: violates PodSecurity "restricted:latest": hostPath volumes'
-QUOTA = 'pods "c1-x" is forbidden: exceeded quota: small, requested: cpu=64'
+QUOTA = (
+    'pods "c1-x" is forbidden: exceeded quota: small, requested: cpu=64, used: cpu=0, limited: '
+    "cpu=8"
+)
 BACKOFF = ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
 DEADLINE = ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
 NO_CPU = {
@@ -367,6 +370,26 @@ def test_the_state_of_a_node_and_its_reason(case: str) -> None:
             assert reason in status.reason
             assert "\n" not in status.reason
         assert (status.result is not None) == (state is NodeState.MEASURED)
+
+
+def test_a_refusal_names_the_option_that_avoids_it() -> None:
+    def reason(words: str, pod: Pod | None = None, **options: Any) -> str:
+        objects = (a_node(), a_job()) + (() if pod is None else (pod,))
+        warning = a_warning("FailedCreate", f"Error creating: {words}")
+        status = status_of(*objects, warning, options=dataclasses.replace(OPTION, **options))
+        return status.reason or ""
+
+    assert reason(QUOTA).endswith(
+        "limited: cpu=8; raise the quota, or use --exclusive none, which requests less"
+    )
+    assert reason(FORBIDDEN, lock="host").endswith(
+        "hostPath volumes; allow hostPath in the namespace, or use --lock lease"
+    )
+    # A campaign without a hostPath has no option against it.
+    assert reason(FORBIDDEN).endswith("hostPath volumes")
+    assert reason("", a_pod(PULL)).endswith(
+        "; check --image and the pull secrets of --service-account"
+    )
 
 
 def test_what_was_cancelled_has_failed_and_what_was_measured_stays() -> None:
@@ -676,6 +699,57 @@ def test_what_is_neither_is_refused(expression: str) -> None:
         label_selector(expression)
 
 
+class ListedNodes:
+    """A cluster that has these nodes, whatever their labels."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self._nodes = nodes
+
+    def all(self, what: Callable[[Any], Iterable[Any]]) -> list[Any]:
+        return list(what(self))
+
+    def list(self, *_kind: object, **_how: object) -> Iterable[Node]:
+        return self._nodes
+
+
+CORDONED = a_node(unschedulable=True)
+TAINTED = a_node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expression", "kind", "words"),
+    [
+        ([CORDONED], "n2", UsageError, "--nodes 'n2' is no node of the cluster; kubectl get nodes"),
+        ([], "rack=r9", UsageError, "--nodes 'rack=r9' matches no node; kubectl get nodes --show"),
+        ([], None, UsageError, "the cluster has no node; kubectl get nodes --show-labels"),
+        (
+            [CORDONED],
+            None,
+            ResourceError,
+            "the cluster has no node that takes pods: n1: the node is cordoned: kubectl uncordon "
+            "n1 admits pods",
+        ),
+        (
+            [TAINTED],
+            "rack=r1",
+            ResourceError,
+            "--nodes 'rack=r1' matches no node that takes pods: n1: the node has the taint "
+            "k=v:NoSchedule: --tolerate k passes it",
+        ),
+    ],
+)
+def test_a_campaign_without_a_node_says_why(
+    nodes: Sequence[Node], expression: str | None, kind: type[HostbenchError], words: str
+) -> None:
+    with pytest.raises(kind) as refusal:
+        chosen_nodes(cast("Api", ListedNodes(*nodes)), expression, OPTION)
+    assert refusal.value.message.startswith(words)
+
+
+def test_a_node_given_by_name_is_one_of_a_campaign_though_it_has_to_wait() -> None:
+    assert chosen_nodes(cast("Api", ListedNodes(CORDONED)), "n1, n1", OPTION) == ("n1",)
+
+
 def test_what_the_scheduler_counts_for_a_pod() -> None:
     def one(cpu: str, **more: str) -> dict[str, Any]:
         return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
@@ -719,6 +793,15 @@ CLUSTER = SingleConfig("here", Context("a"), Cluster(server="https://k8s:6443"))
 ERRORS = {
     'nodes is forbidden: User "ann" cannot list resource "nodes" in API group "" at the cluster '
     "scope": (403, ResourceError, "ann may not list nodes: nodes is forbidden; hostbench fleet"),
+    # Only pods make Leases.
+    'leases.coordination.k8s.io is forbidden: User "system:serviceaccount:f:default" cannot create '
+    'resource "leases" in API group "coordination.k8s.io" in the namespace "f"': (
+        403,
+        ResourceError,
+        "system:serviceaccount:f:default may not create leases: leases.coordination.k8s.io is "
+        "forbidden; hostbench fleet rights --pods prints the role that the account of "
+        "--service-account needs",
+    ),
     'jobs.batch "c1" is forbidden: exceeded quota: q': (
         403,
         ResourceError,

@@ -77,10 +77,10 @@ def test_a_good_suite(tmp_path: Path) -> None:
         ("name: ../x\n" + CASE, [":1:", "'../x'", "lower-case"]),
         ("name: 2020-01-01\n" + CASE, [":1:", "name", "give text"]),
         ("name: mine\nidle: {policy: maybe}\n" + CASE, [":2:", "'maybe'", "'flag'"]),
-        ("name: mine\nidle: {timeout_s: -1}\n" + CASE, [":2:", "-1", "greater than"]),
+        ("name: mine\nidle: {timeout_s: -1}\n" + CASE, [":2:", "-1", "give 0 or more"]),
         ("name: mine\nidle: {timeout_s: .nan}\n" + CASE, [":2:", "nan", "finite"]),
         ("name: mine\nidle: {timeout_s: .inf}\n" + CASE, [":2:", "inf", "finite"]),
-        ("name: mine\nrepeats: {min_trials: 0}\n" + CASE, [":2:", "0", "greater than"]),
+        ("name: mine\nrepeats: {min_trials: 0}\n" + CASE, [":2:", "0", "give 1 or more"]),
         ("name: mine\nrepeats: {min_trials: two}\n" + CASE, [":2:", "'two'", "whole number"]),
         (
             "name: mine\nrepeats: {min_trials: 9, max_trials: 2}\n" + CASE,

@@ -7,7 +7,7 @@ import contextlib
 import re
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import TypeVar
@@ -19,6 +19,7 @@ from lightkube.core.exceptions import ConfigError
 from lightkube.resources.coordination_v1 import Lease
 
 from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
+from hostbench.fleet.kubernetes.rights import For, needed_by
 
 # How long a cluster that answered before may not answer: an API server that restarts takes seconds.
 PATIENCE_S = 120.0
@@ -38,6 +39,12 @@ _PASSING = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
+# What to do where rights are missing, by who makes the call.
+_RIGHTS: Mapping[For, str] = {
+    "client": "hostbench fleet rights prints the roles that campaigns need",
+    "pod": "hostbench fleet rights --pods prints the role that the account of --service-account "
+    "needs",
+}
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
@@ -197,7 +204,7 @@ def described(error: httpx2.HTTPError, config: SingleConfig) -> HostbenchError:
         user, verb, resource = lack.groups()
         return ResourceError(
             f"{user} may not {verb} {resource}: {text.partition(' is forbidden')[0]} is forbidden; "
-            "hostbench fleet rights prints the roles that campaigns need"
+            f"{_RIGHTS[needed_by(verb, resource)]}"
         )
     if namespace_is_missing(error):
         return UsageError(

@@ -91,6 +91,12 @@ ROLE = (
 )  # fmt: skip
 
 
+def needed_by(verb: str, resource: str) -> For:
+    """Return who makes such calls: the pods of a campaign if nobody else does, else the client."""
+    callers = {rule.to for rule in ROLE if rule.resource == resource and verb in rule.verbs}
+    return "pod" if callers == {"pod"} else "client"
+
+
 def roles(name: str, to: For = "client") -> list[dict[str, object]]:
     """Return the ClusterRole and the Role of this name with all rules, as objects for kubectl."""
     found: list[dict[str, object]] = []

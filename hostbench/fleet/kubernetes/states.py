@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hostbench.fleet.campaign import Campaign, Digest, NodeState, NodeStatus, Pair
+from hostbench.fleet.campaign import (
+    Campaign,
+    Digest,
+    Exclusive,
+    NodeState,
+    NodeStatus,
+    Pair,
+)
 from hostbench.fleet.kubernetes.facts import Facts, JobFacts, NodeFacts, PodFacts
 from hostbench.fleet.kubernetes.objects import CAMPAIGN_LABEL, PodOptions, toleration
 from hostbench.results.ids import is_job_id
@@ -226,16 +233,28 @@ class _States:
         if hindrances:
             return  # The scheduler says the same in other words.
         if pod is None:
-            if (warning := self._facts.warnings.get(job.name)) is not None:
-                yield warning.text
-        elif (why := self._words(pod.why)) is not None:
+            warning = self._facts.warnings.get(job.name)
+            why = self._words(None if warning is None else warning.text)
+        else:
+            why = self._words(pod.why)
+        if why is not None:
             yield why
 
     def _words(self, text: str | None) -> str | None:
-        """Return what a pod or an event says, with the image if it cannot be pulled."""
-        if text is None or not text.startswith((*_PULL, *_PULL_EVENTS)):
-            return text
-        return f"the image {self._options.image} cannot be pulled: {text}"
+        """Return what a pod or an event says, with the remedy where the campaign's options are
+        one."""
+        if text is None:
+            return None
+        if text.startswith((*_PULL, *_PULL_EVENTS)):
+            return (
+                f"the image {self._options.image} cannot be pulled: {text}; check --image and the "
+                "pull secrets of --service-account"
+            )
+        if "violates PodSecurity" in text and self._options.lock == "host":
+            return f"{text}; allow hostPath in the namespace, or use --lock lease"
+        if "exceeded quota" in text and self._campaign.exclusive is not Exclusive.NONE:
+            return f"{text}; raise the quota, or use --exclusive none, which requests less"
+        return text
 
 
 def node_hindrances(node: NodeFacts, options: PodOptions) -> Iterator[str]:

@@ -10,6 +10,7 @@ import re
 from abc import abstractmethod
 from pathlib import Path
 
+from hostbench.base.units import binary_bytes
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Peer, Survey
 from hostbench.programs.tools.placement import crowded
@@ -159,8 +160,8 @@ def lacking_memory(answer: str, hpl_n: int) -> str | None:
     if not left or needed <= min(left):
         return None
     return (
-        f"{TOOL} takes about {needed / 1e9:.1f} GB for HPL of n = {hpl_n}, and "
-        f"{min(left) / 1e9:.1f} GB are available; ask for a smaller n"
+        f"{TOOL} takes about {binary_bytes(needed)} for HPL of n = {hpl_n}, and "
+        f"{binary_bytes(min(left))} are available; ask for a smaller n"
     )
 
 

@@ -12,7 +12,6 @@
 
 enum { LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 << 20 };
 
-static const double GB = 1e9;
 /* Of what is left: page tables, and whatever else grows meanwhile. */
 static const double SPARED_RATIO = 0.02;
 
@@ -56,11 +55,10 @@ int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
     double usable = (1 - SPARED_RATIO) * left.bytes;
     if (needed <= usable)
         return EXIT_OK;
-    run_reason(run,
-               "--n %zu needs %.3g GB of memory, %.3g GB are left (%s): the largest n that fits is "
-               "%zu",
-               n, needed / GB, left.bytes / GB, left.limit,
-               largest_order(bytes, threads, n, usable));
+    char needed_words[MEMORY_WORDS], left_words[MEMORY_WORDS];
+    run_reason(run, "--n %zu needs %s of memory, %s are left (%s): the largest n that fits is %zu",
+               n, memory_in_words(needed, needed_words), memory_in_words(left.bytes, left_words),
+               left.limit, largest_order(bytes, threads, n, usable));
     return EXIT_RESOURCE;
 }
 
@@ -73,10 +71,12 @@ int matrix_check_still_fits(struct run *run, const atomic_size_t *unfilled_bytes
     double needed = (double)atomic_load(unfilled_bytes);
     if (needed <= left.bytes)
         return EXIT_OK;
+    char needed_words[MEMORY_WORDS], left_words[MEMORY_WORDS];
     run_reason(run,
-               "memory ran short while it was filled: %.3g GB are still needed, %.3g GB are left "
-               "(%s): stop what uses it, or use a smaller --n",
-               needed / GB, left.bytes / GB, left.limit);
+               "memory ran short while it was filled: %s are still needed, %s are left (%s): stop "
+               "what uses it, or use a smaller --n",
+               memory_in_words(needed, needed_words), memory_in_words(left.bytes, left_words),
+               left.limit);
     return EXIT_RESOURCE;
 }
 
@@ -92,8 +92,9 @@ void *matrix_map(struct run *run, size_t bytes)
     char *memory = mmap(NULL, size + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        run_reason(run, "no %.3g GB of address space (%s): use a smaller --n or raise ulimit -v",
-                   (double)size / GB, strerror(errno));
+        char words[MEMORY_WORDS];
+        run_reason(run, "no %s of address space (%s): use a smaller --n or raise ulimit -v",
+                   memory_in_words((double)size, words), strerror(errno));
         return NULL;
     }
     size_t ahead = -(uintptr_t)memory % HUGE_PAGE_BYTES;

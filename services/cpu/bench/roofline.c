@@ -24,7 +24,6 @@ enum {
     SIZE_LEAST = 256 * 1024, /* so long a call that its beginning and end do not matter */
 };
 
-static const double GB = 1e9;
 static const double AUTO_CACHES = 4;
 static const double AUTO_LEAST_BYTES = 256e6; /* of caches that are not known */
 static const double AUTO_SHARE = 0.6;
@@ -216,10 +215,12 @@ static int check(struct run *run)
     double needed = (double)run_count(run, "size_bytes") +
                     (double)run_threads(run) * HUGE_PAGE_BYTES + run_thread_bytes(run);
     if (needed > USABLE_SHARE * budget.bytes) {
+        char needed_words[MEMORY_WORDS], left_words[MEMORY_WORDS];
         run_reason(run,
-                   "--size-bytes %" PRIu64 " on %u threads needs %.3g GB of memory, %.3g GB are "
-                   "left (%s): use a smaller size or fewer threads",
-                   run_count(run, "size_bytes"), run_threads(run), needed / GB, budget.bytes / GB,
+                   "--size-bytes %" PRIu64 " on %u threads needs %s of memory, %s are left (%s): "
+                   "use a smaller size or fewer threads",
+                   run_count(run, "size_bytes"), run_threads(run),
+                   memory_in_words(needed, needed_words), memory_in_words(budget.bytes, left_words),
                    budget.limit);
         return EXIT_RESOURCE;
     }
@@ -402,9 +403,11 @@ static double clock_hertz(struct thread *thread)
 static void finish(struct thread *thread)
 {
     struct run *run = thread->run;
+    const struct shared *shared = run_shared(run);
     double per_byte = (double)operations_of_unit(run) / (double)unit_bytes(row_of(run, kernels));
     run_metric(run, "operations_per_byte", per_byte);
     run_metric(run, "bytes_per_second", run_rate(run) / per_byte);
+    run_metric(run, "huge_page_ratio", pages_inspect(run, &shared->pages));
 }
 
 static void teardown(struct thread *thread)
@@ -448,6 +451,9 @@ static const struct metric metrics[] = {
      "Arithmetic intensity: floating-point operations per loaded byte."},
     {"bytes_per_second", "byte/s", HIGHER_IS_BETTER,
      "Bytes loaded per second at the rate of operations_per_second."},
+    {"huge_page_ratio", "1", HIGHER_IS_BETTER,
+     "Share of the arrays that lies in huge pages, which roofline requests. Without them, the "
+     "sloping roof is lower."},
     {.name = NULL},
 };
 

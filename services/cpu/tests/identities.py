@@ -1,6 +1,6 @@
 """CPUs as they present themselves, for the tests of the limits."""
 
-from services.cpu.microarchitecture import (
+from hostbench.host.microarchitecture import (
     ARM,
     X86,
     CoreType,

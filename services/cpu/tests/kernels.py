@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from hostbench.host.inventory import inventory
-from services.cpu.microarchitecture import AMD
+from hostbench.host.microarchitecture import AMD
 
 INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("fp32", "fp64")

@@ -331,7 +331,7 @@ def test_no_library_is_a_skip_that_names_the_package(tmp_path: Path) -> None:
 
 def test_no_memory_for_this_order() -> None:
     result = run("linpack", "--n", "1000000")
-    refused(result, RESOURCE, "--n 1000000 needs", "GB are left", "the largest n that fits is ")
+    refused(result, RESOURCE, "--n 1000000 needs 7.", "TiB of memory", "n that fits is ")
 
 
 def test_more_threads_than_cpus_share_them() -> None:

@@ -5,6 +5,13 @@ import math
 
 import pytest
 
+from hostbench.host.microarchitecture import (
+    ARM,
+    CpuIdentity,
+    Microarchitecture,
+    Unknown,
+    table,
+)
 from hostbench.model.host import Cpu
 from hostbench.model.limit import Factor, Limit
 from services.cpu.limits import (
@@ -13,13 +20,6 @@ from services.cpu.limits import (
     limits,
     operations_per_cycle,
     trial_limits,
-)
-from services.cpu.microarchitecture import (
-    ARM,
-    CpuIdentity,
-    Microarchitecture,
-    Unknown,
-    table,
 )
 from services.cpu.sequences import (
     DTYPE_BITS,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from hostbench.model.host import Cpu, Virtualisation
-from services.cpu.microarchitecture import (
+from hostbench.host.microarchitecture import (
     ARM,
     X86,
     CoreType,
@@ -12,6 +11,7 @@ from services.cpu.microarchitecture import (
     core_type,
     identify,
 )
+from hostbench.model.host import Cpu, Virtualisation
 from services.cpu.tests.identities import (
     HYBRID_FLAGS,
     ICE_LAKE_FLAGS,

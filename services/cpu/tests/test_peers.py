@@ -349,10 +349,10 @@ def test_a_matrix_that_does_not_fit() -> None:
     assert lacking_memory(meminfo, 9000) is None
     assert lacking_memory("", 10**9) is None
     reason = lacking_memory(meminfo, 20000)
-    assert reason is not None and "4.8 GB" in reason and "1.0 GB are available" in reason
+    assert reason is not None and "4.47 GiB" in reason and "976.6 MiB are" in reason
     assert lacking_memory(f"{meminfo}max\n", 9000) is None
     limited = lacking_memory(f"{meminfo}500000000\n", 9000)
-    assert limited is not None and "0.5 GB are available" in limited
+    assert limited is not None and "476.8 MiB are available" in limited
     ask = answers({MEMORY: meminfo})
     assert peer("hpcc", "linpack", n=20000).survey(ask, TWO).unsupported == reason
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.host.microarchitecture import Microarchitecture, Unknown, table
 from hostbench.model.limit import Factor
 from services.cpu.limits import operations_per_cycle
-from services.cpu.microarchitecture import Microarchitecture, Unknown, table
 from services.cpu.sequences import ISAS, Kernel
 from tests.each import each
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from services.cpu.ports import MicroOps, Usage, bound, in_words, parse
+from hostbench.host.ports import MicroOps, Usage, bound, in_words, parse
 from tests.each import each
 
 WIDE = 100

@@ -7,11 +7,21 @@ import pytest
 from hostbench.base.units import human
 from hostbench.model.events import PairFigure, RungFigure
 from hostbench.model.result import CaseResult, ResultDocument
-from hostbench.report.content import BarChart, Block, Chart, CurveChart, MatrixChart, Part, Table
+from hostbench.report.content import (
+    BarChart,
+    Block,
+    Bullets,
+    Chart,
+    CurveChart,
+    MatrixChart,
+    Part,
+    Table,
+)
 from hostbench.report.figures import NOTHING
 from hostbench.report.grouping import resolved
 from services.cpu.cores_report import LADDER, ladder_blocks, yield_blocks
-from services.cpu.report import report
+from services.cpu.report import TITLES, report
+from tests.machine_code import ROOT
 from tests.unit.records import start
 from tests.unit.report_documents import full_run, sampled_run
 
@@ -133,6 +143,22 @@ def test_pairs_of_cpus_are_a_heat_map_beside_the_nearest() -> None:
     assert drawing.labels == ("CPU 0", "CPU 2", "CPU 5")
     assert drawing.scale.words[0] == "up to 62.50 ns"
     assert drawing.cells == {(0, 1): 1.0, (1, 0): 1.0, (1, 2): 0.5, (2, 1): 0.5}
+
+
+def test_groups_of_cpus_stand_below_the_map() -> None:
+    times_s = {(0, 1): 20e-9, (2, 3): 20e-9} | {
+        (one, other): 90e-9 for one in (0, 1) for other in (2, 3)
+    }
+    part, *_ = (block for block in of(with_pairs(times_s)) if isinstance(block, Part))
+    (groups,) = (block for block in part.blocks if isinstance(block, Bullets))
+    assert str(groups.items[0]).startswith("CPUs 0-1 and 2-3 are near each other")
+
+
+@pytest.mark.parametrize("title", TITLES.values())
+def test_the_page_of_maps_explains_each_part(title: str) -> None:
+    page = (ROOT / "docs" / "maps.md").read_text(encoding="utf-8")
+    headings = [line.lower() for line in page.splitlines() if line.startswith("## ")]
+    assert any(title.lower() in heading for heading in headings)
 
 
 def test_one_pair_is_no_map() -> None:

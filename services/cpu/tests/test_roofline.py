@@ -1,24 +1,32 @@
 """What the loops of roofline hold, what the program makes of its options, and its part of the
 report."""
 
+import ctypes
 import json
 import platform
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hostbench.model.host import Cache, Channels, Memory
 from hostbench.model.result import ResultDocument
-from hostbench.report.content import Chart, CurveChart, Part, TimeChart
+from hostbench.report.content import Chart, CurveChart, CurvePoint, Part, TimeChart
+from services.cpu.limits import limits
 from services.cpu.report import report
+from services.cpu.roofline_report import Roof
 from services.cpu.tests.kernels import accumulators, fused
 from tests.builds import builds
 from tests.machine_code import ROOT, functions
+from tests.unit.records import end, host, start
 
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
+PR_SET_THP_DISABLE = 41
 SUITE = """
 name: two-maps
 description: A short trial of each map.
@@ -48,11 +56,14 @@ def test_a_unit_is_one_vector_and_one_further_fma_for_each_accumulator(
     assert len(found) == 2 * accumulators(isa)
 
 
-def last_event(*options: str) -> dict[str, Any]:
+def events_of(*options: str, preexec_fn: Callable[[], None] | None = None) -> list[dict[str, Any]]:
     command = [str(PROGRAM), "roofline", "--warmup-s=0", *options]
-    result = subprocess.run(command, capture_output=True, text=True)
-    event: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-    return event
+    result = subprocess.run(command, capture_output=True, text=True, preexec_fn=preexec_fn)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def last_event(*options: str) -> dict[str, Any]:
+    return events_of(*options)[-1]
 
 
 @needs_x86
@@ -95,6 +106,41 @@ def test_an_array_that_memory_makes_small_is_no_roof_of_memory() -> None:
     events = [json.loads(line) for line in result.stdout.splitlines()]
     (message,) = [one["message"] for one in events if one.get("code") == "cache_influenced"]
     assert "RLIMIT_AS" in message and "GiB" not in message.partition(" is all")[0]
+
+
+def without_huge_pages() -> None:
+    """Forbid them for this process and the program that it turns into."""
+    assert ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0
+
+
+def test_huge_pages_that_are_not_there_are_reported_as_missing() -> None:
+    options = ("--threads=1", "--work=1", "--size-bytes=8388608")
+    *before, last = events_of(*options, preexec_fn=without_huge_pages)
+    assert last["metrics"]["huge_page_ratio"] == 0
+    (message,) = [one["message"] for one in before if one.get("code") == "huge_pages_missing"]
+    assert "only 0 % of the working set" in message
+    *before, last = events_of(*options)
+    missing = any(one.get("code") == "huge_pages_missing" for one in before)
+    assert missing == (last["metrics"]["huge_page_ratio"] < 0.99)
+
+
+def test_the_slope_has_the_limit_of_the_memory() -> None:
+    channels = Channels(count=8, transfers_per_second=4.8e9, width_bits=64)
+    known = Memory(channels=(channels,), channels_source="SMBIOS type 17: 8 of 8")
+    cache = Cache(level=3, type="Unified", size_bytes=32 << 20, shared_by_cpus=2, instances=1)
+    trial = start(workload="roofline", params={"size_bytes": 1 << 30, "fmas": 1})
+    found = limits(host(memory=known, caches=(cache,)), trial, end())
+    assert (found["bytes_per_second"].value, found["bytes_per_second"].unit) == (307.2e9, "byte/s")
+    unknown = limits(host(memory=None, caches=(cache,)), trial, end())["bytes_per_second"]
+    assert unknown.value is None and unknown.reason
+
+
+def test_a_roof_has_the_limits_that_are_known_and_else_what_was_reached() -> None:
+    points = tuple(CurvePoint(x, y, y, y) for x, y in ((0.25, 10.0), (2, 70.0), (16, 100.0)))
+    reached = Roof("all", points, bandwidth=40, peak=100, memory_limit=None, fma_limit=None)
+    assert [(point.x, point.y) for point in reached.line] == [(0.25, 10), (2.5, 100), (16, 100)]
+    limited = replace(reached, memory_limit=50, fma_limit=125)
+    assert [(point.x, point.y) for point in limited.line] == [(0.25, 12.5), (2.5, 125), (16, 125)]
 
 
 def test_the_report_draws_roofs_ridge_and_noise(tmp_path: Path) -> None:

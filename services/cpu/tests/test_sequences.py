@@ -1,7 +1,7 @@
 """What the limits take for the instructions of a kernel is what its loop holds."""
 
+from hostbench.host.microarchitecture import ARM, X86
 from services.cpu import sequences
-from services.cpu.microarchitecture import ARM, X86
 from services.cpu.sequences import Sequence, sequence
 from services.cpu.tests.kernels import ARM_KERNELS, WIDTH, X86_KERNELS, Kernel, class_of
 from tests.each import each

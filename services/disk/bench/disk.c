@@ -26,7 +26,6 @@ enum {
     REQUEST_BYTES = 512,          /* for one place in a queue: ours, the engine's, the kernel's */
 };
 
-static const double GB = 1e9;
 static const double USABLE_SHARE = 0.95; /* of the memory: whatever else grows meanwhile */
 static const double WRITE_BUDGET_BYTES = 0x1p40;
 
@@ -213,12 +212,13 @@ static int check_memory(const struct disk_job *job)
     double needed = memory_needed(job);
     if (!run_memory_budget(job->run, &budget) || needed <= USABLE_SHARE * budget.bytes)
         return EXIT_OK;
+    char needed_words[MEMORY_WORDS], usable_words[MEMORY_WORDS];
     run_reason(job->run,
                "--threads %u x --queue-depth %u x --block-bytes %" PRIu64
-               ": %.3g GB of memory are needed, %.3g GB may be taken (95 %% of %s): use fewer or "
-               "smaller ones",
-               job->threads, job->depth, job->block_bytes, needed / GB,
-               USABLE_SHARE * budget.bytes / GB, budget.limit);
+               ": %s of memory are needed, %s may be taken (95 %% of %s): use fewer or smaller "
+               "ones",
+               job->threads, job->depth, job->block_bytes, memory_in_words(needed, needed_words),
+               memory_in_words(USABLE_SHARE * budget.bytes, usable_words), budget.limit);
     return EXIT_RESOURCE;
 }
 

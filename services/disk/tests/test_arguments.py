@@ -97,7 +97,7 @@ def test_what_is_more_than_the_memory() -> None:
         "--block-bytes=268435456",
         "--file-bytes=1000000000000",
     )
-    refused(result, RESOURCE, "--threads 512 x --queue-depth 1024", "268435456", "GB of memory")
+    refused(result, RESOURCE, "--threads 512 x --queue-depth 1024", "268435456", "TiB of memory")
 
 
 def test_odd_blocks_are_taken_where_the_page_cache_is_between() -> None:

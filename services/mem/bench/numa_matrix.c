@@ -1,5 +1,6 @@
 #include "numa_matrix.h"
 
+#include "memory.h"
 #include "nodes.h"
 #include "numa_sizes.h"
 
@@ -13,7 +14,6 @@ enum {
     PAGES_QUERIED = 1024, /* at once */
 };
 
-static const double GB = 1e9;
 static const double STEP_S_MOST = 0.01;
 static const double STEP_S_LEAST = 0.004; /* two windows of a rate */
 /* Of the time of the run; the rest is that of calling threads and sending them back. */
@@ -65,7 +65,7 @@ static int open_home(struct run *run, struct home *home, const struct numa_node 
 static void warn_of_those_left_out(const struct run *run, const struct nodes *nodes)
 {
     struct cpulist full = {.cpus = calloc(nodes->count + 1, sizeof(int))};
-    char names[128];
+    char names[128], words[MEMORY_WORDS];
     for (size_t i = 0; full.cpus && i < nodes->count; i++)
         if (nodes->nodes[i].has_memory &&
             !numa_has_room(&nodes->nodes[i], (double)run_count(run, NUMA_SIZE), NUMA_USABLE_SHARE))
@@ -73,9 +73,9 @@ static void warn_of_those_left_out(const struct run *run, const struct nodes *no
     cpulist_format(&full, names, sizeof names);
     if (full.count > 0)
         run_warning(run, "nodes_full",
-                    "the memory of the NUMA nodes %s is left out: %.3g GB of each are needed, and "
-                    "less is free",
-                    names, (double)run_count(run, NUMA_SIZE) / GB);
+                    "the memory of the NUMA nodes %s is left out: %s of each are needed, and less "
+                    "is free",
+                    names, memory_in_words((double)run_count(run, NUMA_SIZE), words));
     cpulist_free(&full);
     cpulist_format(&nodes->barred, names, sizeof names);
     if (nodes->barred.count > 0)
@@ -146,10 +146,11 @@ static int open_pairs(struct run *run, struct matrix *matrix)
     double duration_s = run_number(run, "duration_s");
     double steps_s = STEPS_SHARE * duration_s / NUMA_STEPS;
     if (all < 2) {
+        char words[MEMORY_WORDS];
         run_reason(run,
-                   "fewer than two pairs of NUMA nodes are left, since %.3g GB of a node's memory "
-                   "are needed and others have less free: use a smaller --size-bytes",
-                   (double)run_count(run, NUMA_SIZE) / GB);
+                   "fewer than two pairs of NUMA nodes are left, since %s of a node's memory are "
+                   "needed and others have less free: use a smaller --size-bytes",
+                   memory_in_words((double)run_count(run, NUMA_SIZE), words));
         return EXIT_RESOURCE;
     }
     if (list_pairs(matrix, (size_t)fmax(steps_s / STEP_S_LEAST, 2)))

@@ -11,7 +11,6 @@
 
 const char NUMA_SIZE[] = "size_bytes";
 
-static const double GB = 1e9;
 /* As of the other workloads: times the last-level caches of one node's CPUs, and where these are
  * unknown. Of the half that pointers lead through, and of the half that is read. */
 static const double AUTO_CACHES = 4, AUTO_HALF_BYTES = 320e6;
@@ -135,11 +134,12 @@ static int check_memory(struct run *run, const struct nodes *nodes)
         given ? (double)run_count(run, NUMA_SIZE) : automatic_size(nodes, caches, budget.bytes);
     double all = size * (double)count_homes(nodes, size, NUMA_USABLE_SHARE);
     if (size < NUMA_GRANULE || all > NUMA_USABLE_SHARE * budget.bytes) {
+        char needed[MEMORY_WORDS], usable[MEMORY_WORDS];
         run_reason(run,
-                   "%.3f GB of each NUMA node's memory are needed, and %.3f GB may be taken "
-                   "altogether (95 %% of %s): use a smaller --size-bytes",
-                   fmax(size, NUMA_GRANULE) / GB, NUMA_USABLE_SHARE * budget.bytes / GB,
-                   budget.limit);
+                   "%s of each NUMA node's memory are needed, and %s may be taken altogether "
+                   "(95 %% of %s): use a smaller --size-bytes",
+                   memory_in_words(fmax(size, NUMA_GRANULE), needed),
+                   memory_in_words(NUMA_USABLE_SHARE * budget.bytes, usable), budget.limit);
         return EXIT_RESOURCE;
     }
     if (!given)

@@ -14,14 +14,12 @@ const char *const page_modes[] = {"4k", "huge", "hugetlb", NULL};
 const char *const size_words[] = {"auto", NULL};
 const char *const node_words[] = {"local", NULL};
 
-static const double GB = 1e9;
 static const double AUTO_CACHES = 4; /* times the last-level caches; of all arrays together */
 static const double AUTO_THREAD_BYTES = 320e6; /* four times 80 MB, for caches of unknown size */
 static const double AUTO_SHARE = 0.6;          /* of the budget */
 /* Smaller shares of the memory needed are not named. */
 static const double SHARE_NAMED = 0.01;
 static const double USABLE_SHARE = 0.95; /* page tables, and whatever else grows meanwhile */
-const double ENOUGH_HUGE_PAGES = 0.99;
 
 /* Arrays begin some pages and lines apart, the one that is written first: at the same offset in
  * their pages they would share the sets of a cache, and a load would wait for the store before it
@@ -119,12 +117,13 @@ static void name_asker(const struct run *run, char *text, size_t size)
         snprintf(text, size, "--size-bytes auto");
 }
 
-/* ", 0.5 GB of it index" of a share of the memory; nothing where it does not matter. */
+/* ", 512 MiB of it index" of a share of the memory; nothing where it does not matter. */
 static void name_share(char *text, size_t size, double bytes, double all_bytes, const char *what)
 {
+    char words[MEMORY_WORDS];
     text[0] = '\0';
     if (bytes >= SHARE_NAMED * all_bytes)
-        snprintf(text, size, ", %.*f GB of it %s", bytes < GB ? 3 : 1, bytes / GB, what);
+        snprintf(text, size, ", %s of it %s", memory_in_words(bytes, words), what);
 }
 
 static int lacks_memory(struct run *run, const struct demand *demand, size_t array_bytes,
@@ -142,9 +141,10 @@ static int lacks_memory(struct run *run, const struct demand *demand, size_t arr
     if (fits > 0)
         snprintf(remedy, sizeof remedy, "at most --size-bytes %.0f fits",
                  size_of(run, demand, fits));
-    run_reason(run, "%s: %.*f GB of memory are needed%s%s, %.*f GB may be taken (95 %% of %s): %s",
-               asker, all < GB ? 3 : 1, all / GB, beside, stacks, usable < GB ? 3 : 1, usable / GB,
-               budget->limit, remedy);
+    char needed_words[MEMORY_WORDS], usable_words[MEMORY_WORDS];
+    run_reason(run, "%s: %s of memory are needed%s%s, %s may be taken (95 %% of %s): %s", asker,
+               memory_in_words(all, needed_words), beside, stacks,
+               memory_in_words(usable, usable_words), budget->limit, remedy);
     return EXIT_RESOURCE;
 }
 
@@ -303,12 +303,6 @@ int working_set_touch(const struct thread *thread, const struct working_set *set
 
 void working_set_inspect(struct run *run, struct working_set *set)
 {
-    set->huge_page_ratio = pages_huge_ratio(&set->pages);
-    if (set->pages.mode == PAGES_HUGE && set->huge_page_ratio < ENOUGH_HUGE_PAGES)
-        run_warning(run, "huge_pages_missing",
-                    "only %.0f %% of the working set lies in huge pages: the kernel refuses them "
-                    "(/sys/kernel/mm/transparent_hugepage/enabled) or has no free ones; the figure "
-                    "holds for this mixture",
-                    100 * set->huge_page_ratio);
+    set->huge_page_ratio = pages_inspect(run, &set->pages);
     memory_node_inspect(run, set->pages.base, set->thread_step, set->arrays * set->array_step);
 }

@@ -28,7 +28,6 @@ struct working_set {
 };
 
 /* Parameters of all workloads; the pages are those of the default. */
-extern const double ENOUGH_HUGE_PAGES;
 extern const char *const page_modes[], *const size_words[], *const node_words[];
 #define PARAMS_WORKING_SET PARAMS_WORKING_SET_ON("huge")
 #define PARAMS_WORKING_SET_ON(default_pages)                                                       \

@@ -1,10 +1,12 @@
 """Bandwidth: the kernels in plain passes, by threads, pages and stores."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hostbench.base.units import full_sentence, human, percent, plural
+from hostbench.host.microarchitecture import Unknown
 from hostbench.judge.case import BEST
+from hostbench.model.host import HostInventory
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import (
     Block,
@@ -15,6 +17,7 @@ from hostbench.report.content import (
     Table,
     Text,
 )
+from hostbench.report.curves import Roof
 from hostbench.report.figures import (
     NOTHING,
     by_workload,
@@ -26,10 +29,12 @@ from hostbench.report.figures import (
 from hostbench.report.grouping import Layout, Params, charts, resolved
 from hostbench.report.sweeps import swept
 from services.mem.params import PAGES, SIZE, STORE, THREADS
+from services.mem.ports import PortBound, port_bound
 from services.mem.report.sizes import over_size
 from services.mem.report.values import (
     KERNEL,
     cache_marks,
+    first_cache_bytes,
     median_of,
     name_of,
     number_of,
@@ -50,13 +55,12 @@ STORE_BARS = Layout(
 LADDER_CURVES = Layout(axes=(KERNEL, THREADS, PAGES), first=(KERNEL,))
 LADDER = Paragraph(
     "Bandwidth over the size of all arrays together: at each step down they no longer fit into a "
-    "level of the hierarchy. Inside the caches, instructions are the limit: bytes per cycle show "
-    "how many loads and stores a core starts in a cycle, and how wide they are."
+    "level of the hierarchy. Bytes per cycle show how many loads and stores a core starts in a "
+    "cycle, and how wide they are."
 )
-PORTS = Paragraph(
-    "Bytes per cycle have no limit here: what the load and store ports of a core can move is not "
-    "in hostbench's tables of memory."
-)
+PER_CYCLE = "bytes_per_cycle"
+# By case.
+Bounds = Mapping[str, PortBound | Unknown]
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
@@ -78,28 +82,74 @@ def _ladder(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[B
     """Yield the curves over the working set; their table has bytes per cycle, too."""
     if not cases:
         return
+    bounds = _bounds(cases, document.host)
     yield LADDER
+    yield from _ports(bounds.values())
     yield from over_size(
         "Bandwidth over the working set",
         cases,
         LADDER_CURVES,
         CurveAxis("bandwidth", "byte/s", logarithmic=True),
         marks=cache_marks(document.host),
+        roof=Roof(
+            "limit of the load and store ports in the L1 cache",
+            lambda case: _roof(case, bounds, document.host),
+        ),
     )
-    yield from _bytes_per_cycle(cases, of=len(document.cases))
+    yield from _bytes_per_cycle(bounds, cases, of=len(document.cases))
 
 
-def _bytes_per_cycle(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """Yield a row for each working set and kernel that has them: none in older documents."""
+def _bounds(cases: Sequence[CaseResult], host: HostInventory) -> Bounds:
+    """Return the bound of each case that has bytes per cycle: none in older documents."""
+    starts = {
+        case.case: next((trial.start for trial in case.trials if trial.start), None)
+        for case in cases
+        if median_of(case, PER_CYCLE) is not None
+    }
+    return {case: port_bound(host, start) for case, start in starts.items() if start is not None}
+
+
+def _ports(bounds: Iterable[PortBound | Unknown]) -> Iterator[Paragraph]:
+    """Yield what the ports of these cores do, or why that is unknown."""
+    found = list(bounds)
+    known = dict.fromkeys(one.because for one in found if isinstance(one, PortBound))
+    unknown = dict.fromkeys(one.reason for one in found if isinstance(one, Unknown))
+    if known:
+        yield Paragraph(
+            "In the L1 cache, what a core can load and store in a cycle is the limit: dashed in "
+            "the chart, at the clock of each case. " + " ".join(map(full_sentence, known))
+        )
+    elif unknown:
+        yield Paragraph(
+            "Bytes per cycle have no limit here: " + " ".join(map(full_sentence, unknown))
+        )
+
+
+def _roof(case: CaseResult, bounds: Bounds, host: HostInventory) -> float | None:
+    """Return what the ports allow in bytes a second, at the clock of the case. None outside the L1
+    cache, where they are not what limits the case."""
+    bound, per_cycle = bounds.get(case.case), median_of(case, PER_CYCLE)
+    rate, size, cache = primary(case), number_of(case, SIZE), first_cache_bytes(host)
+    threads = number_of(case, THREADS)
+    if not isinstance(bound, PortBound) or not (per_cycle and rate and size and cache and threads):
+        return None
+    if size > cache * threads:
+        return None
+    return rate.statistics.median / per_cycle * bound.bytes_per_cycle
+
+
+def _bytes_per_cycle(bounds: Bounds, cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """Yield a row for each working set and kernel with a figure per cycle."""
     rows = tuple(
         (
             size_word(number_of(case, SIZE)),
             label(case),
             shown(case, case.primary),
             human(per_cycle, "byte/cycle"),
+            *_allowed(per_cycle, bounds.get(case.case)),
         )
         for case in sorted(cases, key=lambda case: (name_of(case), number_of(case, SIZE) or 0))
-        if (per_cycle := median_of(case, "bytes_per_cycle")) is not None
+        if (per_cycle := median_of(case, PER_CYCLE)) is not None
     )
     if rows:
         columns = (
@@ -107,9 +157,17 @@ def _bytes_per_cycle(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]
             Column("case"),
             Column("bandwidth", figures=True),
             Column("of one thread, per cycle", figures=True),
+            Column("its ports", figures=True),
+            Column("share", figures=True),
         )
-        yield PORTS
         yield folded(Table("Bytes per cycle", columns, (RowGroup(None, rows),)), len(rows), of=of)
+
+
+def _allowed(per_cycle: float, bound: PortBound | Unknown | None) -> tuple[str, str]:
+    if not isinstance(bound, PortBound):
+        return NOTHING, NOTHING
+    most = bound.bytes_per_cycle
+    return f"{most:g} byte/cycle", percent(per_cycle / most)
 
 
 def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:

@@ -8,7 +8,7 @@ from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import label, primary, workload_table
 from hostbench.report.grouping import Layout
 from services.mem.params import CHAINS, INTENSITY, LOAD, PAGES, STRIDE, THREADS
-from services.mem.report import chains, levels
+from services.mem.report import chains, levels, reach
 from services.mem.report.sizes import over_size
 from services.mem.report.values import (
     cache_marks,
@@ -67,6 +67,7 @@ def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Bloc
             ACCESS_TIME,
             same=(CHAINS,),
         )
+        yield from reach.blocks(strides)
     yield from chains.blocks(cases)
     yield workload_table("mem.pointer_chase", cases, of=len(document.cases))
 

@@ -11,6 +11,7 @@ from hostbench.report.figures import primary
 from services.mem.params import CHAINS, PAGES, SHARE, SIZE, SMALL_PAGES, STRIDE, THREADS
 from services.mem.report.values import INSTRUCTION, median_of, number_of, requested
 from services.mem.topology import (
+    SAME_SIZE_RATIO,
     SIZES_LEAST,
     Agreement,
     Curve,
@@ -59,7 +60,7 @@ def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevel
     points = [
         (size, time_s)
         for case in best
-        if (size := number_of(case, SIZE)) and (time_s := _least_s(case))
+        if (size := number_of(case, SIZE)) and (time_s := least_s(case))
     ]
     curve = find_levels(points)
     ratios = [median_of(case, "huge_page_ratio") or 0.0 for case in best]
@@ -67,7 +68,7 @@ def found_levels(cases: Sequence[CaseResult], host: HostInventory) -> FoundLevel
     return FoundLevels(curve, findings, huge=min(ratios) >= HUGE_RATIO)
 
 
-def _least_s(case: CaseResult) -> float | None:
+def least_s(case: CaseResult) -> float | None:
     """Return the time of an access in the best slice of all trials: who shares a cache for a while
     makes it look smaller for as long."""
     best = case.metrics.get(BEST) or primary(case)
@@ -95,8 +96,10 @@ def blocks(found: FoundLevels | None, host: HostInventory) -> Iterator[Block]:
         return
     yield MEANING
     guest = host.virtualisation.is_guest
-    lines = [
-        _cache_sentence(one, guest=guest, last=one is found.findings[-1]) for one in found.findings
+    lines = [_cache_sentence(one, guest=guest, last=False, also="") for one in found.findings[:-1]]
+    lines += [
+        _cache_sentence(one, guest=guest, last=True, also=_library(one.cache, host))
+        for one in found.findings[-1:]
     ]
     lines += _further(found)
     if not found.huge:
@@ -107,24 +110,37 @@ def blocks(found: FoundLevels | None, host: HostInventory) -> Iterator[Block]:
     yield Bullets(tuple(lines))
 
 
-def _cache_sentence(finding: Finding, *, guest: bool, last: bool) -> str:
+def _library(cache: KernelCache, host: HostInventory) -> str:
+    """Return what the C library says of the last cache, if it is another size. It reads CPUID
+    itself, of which a hypervisor may set one part and not another, and may add up the caches of a
+    socket."""
+    size = host.memory.library_cache_bytes if host.memory else None
+    if not size or 1 / SAME_SIZE_RATIO < size / cache.size_bytes < SAME_SIZE_RATIO:
+        return ""
+    source = ", from CPUID" if host.cpu.architecture == "x86_64" else ""
+    return f" (the C library{source}, for a socket: {binary_bytes(size)})"
+
+
+def _cache_sentence(finding: Finding, *, guest: bool, last: bool, also: str) -> str:
+    """`also`: what else is known of the size."""
     cache, found = finding.cache, finding.found
     name, size = f"L{cache.level}", binary_bytes(cache.size_bytes)
     if found is None or found.capacity is None:
         return (
-            f"{name}: unsure. The kernel says {size}, and it is not clear which level of the curve "
-            "ends where this cache does."
+            f"{name}: unsure. The kernel says {size}{also}, and it is not clear which level of the "
+            "curve ends where this cache does."
         )
     between = f"between {_size(found.capacity[0])} and {_size(found.capacity[1])}"
     time = f"an access takes {human(found.latency_s, 's')}"
     if finding.agreement is Agreement.SAME:
-        return f"{name}: {size}, as the kernel says; found {between}; {time}."
+        return f"{name}: {size}, as the kernel says{also}; found {between}; {time}."
     if finding.agreement is Agreement.SMALLER:
         why = _why_smaller(guest=guest, last=last)
-        return f"{name}: the kernel says {size}, the curve bends {between}: {why}; {time}."
+        return f"{name}: the kernel says {size}{also}, the curve bends {between}: {why}; {time}."
     why = "the hypervisor says less than there is" if guest else "the kernel's size is too small"
     return (
-        f"{name}: the kernel says {size}, the curve stays flat and bends {between}: {why}; {time}."
+        f"{name}: the kernel says {size}{also}, the curve stays flat and bends {between}: {why}; "
+        f"{time}."
     )
 
 

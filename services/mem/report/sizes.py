@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hostbench.model.result import CaseResult
 from hostbench.report.content import Chart, CurveAxis, CurveMark
-from hostbench.report.curves import curve_charts
+from hostbench.report.curves import Roof, curve_charts
 from hostbench.report.grouping import Layout
 from hostbench.report.sweeps import along_param
 from services.mem.params import PAGES, SHARE, SIZE, SMALL_PAGES
@@ -21,12 +21,13 @@ def over_size(
     x: str = "",
     same: tuple[str, ...] = (),
     marks: tuple[CurveMark, ...] = (),
+    roof: Roof | None = None,
 ) -> Iterator[Chart]:
     """Yield the curves, those in small pages last, so that a page mode has one colour in all charts
     of a report.
 
     `x`: the title of the axis, by default that of the parameter. `same`: parameters that all cases
-    share, given or by default.
+    share, given or by default. `roof`: what limits the cases.
     """
     if not cases:
         return
@@ -40,4 +41,5 @@ def over_size(
         replace(along, axis=axis, left_out=(SIZE, SHARE, *same)),
         y,
         marks=marks,
+        roof=roof,
     )

@@ -76,6 +76,13 @@ def is_cache_influenced(case: CaseResult) -> bool:
     return any(one.code == CACHE_INFLUENCED for trial in case.trials for one in trial.warnings)
 
 
+def first_cache_bytes(host: HostInventory) -> int | None:
+    """Return the size of one core's first cache of data, or None if unknown. Of two kinds of
+    cores, the smaller size."""
+    sizes = [one.size_bytes for one in host.caches if one.level == 1 and one.type != INSTRUCTION]
+    return min((size for size in sizes if size), default=None)
+
+
 def cache_marks(host: HostInventory, *, without: str = INSTRUCTION) -> tuple[CurveMark, ...]:
     """Return the part of each cache level that one core sees, without the caches of a type."""
     sizes = {

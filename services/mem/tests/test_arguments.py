@@ -93,7 +93,7 @@ def test_bad_argument(workload: str, arguments: list[str], parts: list[str]) -> 
 def test_a_size_above_the_budget(workload: str) -> None:
     size = 960_000_000_000_000  # divides by whatever an element and a block are
     result = call(workload, f"--size-bytes={size}", *moment(workload))
-    line = refused(result, RESOURCE, str(size), "GB")
+    line = refused(result, RESOURCE, str(size), "TiB of memory")
     assert "MemAvailable" in line or "memory." in line or "RLIMIT" in line
 
 

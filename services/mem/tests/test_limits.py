@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from hostbench.host.memory import memory as memory_of
+from hostbench.host.memory_limit import cache_bytes
 from hostbench.judge.trial import above_limit
 from hostbench.model.host import Cache, Channels, HostInventory, Memory, Virtualisation
 from hostbench.model.limit import NAIVE_REASON
-from services.mem.limits import WORKLOADS, cache_bytes, limits
+from services.mem.limits import WORKLOADS, limits
 from services.mem.params import NAIVE
 from tests.unit import smbios_tables as tables
 from tests.unit.records import end, host, placement, start

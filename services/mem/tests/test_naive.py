@@ -250,7 +250,7 @@ def test_the_temporary_places_count_into_the_budget() -> None:
     lines: dict[str, Any] = {
         name: refused(call(name, *arguments), RESOURCE, str(1 << 40)) for name in NAIVE
     }
-    assert "1099.5 GB of it temporary blocks" in lines["naive_copy"]
+    assert "1 TiB of it temporary blocks" in lines["naive_copy"]
     assert "temporary" not in lines["naive_set"]
 
 

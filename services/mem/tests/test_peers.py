@@ -299,7 +299,7 @@ def test_no_memory_for_hpcc() -> None:
     one = peer("hpcc", "add", HUGE)
     host = answers({MEMORY: "MemAvailable: 600000 kB\n"})
     unsupported = one.survey(host, TWO).unsupported
-    assert unsupported is not None and "0.6 GB are available" in unsupported
+    assert unsupported is not None and "585.9 MiB are available" in unsupported
 
 
 @pytest.mark.parametrize("tool", ["likwid-bench", "hpcc"])

@@ -9,7 +9,7 @@ import pytest
 
 from hostbench.judge.statistics import describe
 from hostbench.model.events import NodeFigure
-from hostbench.model.host import Cache, Virtualisation
+from hostbench.model.host import Cache, Memory, Virtualisation
 from hostbench.model.limit import Limit
 from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.page.job import report_of
@@ -25,7 +25,16 @@ from hostbench.report.content import (
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from services.mem.report import report
-from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
+from tests.unit.memory_documents import (
+    GIB,
+    HERTZ,
+    KIB,
+    LIMIT,
+    MIB,
+    memory_run,
+    planned_memory,
+    run_of,
+)
 from tests.unit.report_sections import LESS, bars, blocks_of, charts, curves, flat, tables
 
 LADDER: tuple[tuple[str, Mapping[str, object]], ...] = tuple(
@@ -147,6 +156,44 @@ def test_swept_working_sets_are_curves_with_bytes_per_cycle() -> None:
     assert all(re.fullmatch(r"[\d.]+ byte/cycle", str(row[3])) for row in group.rows)
 
 
+def test_in_the_l1_cache_the_limit_of_the_ports_stands_beside() -> None:
+    """A Golden Cove: two loads and a store of 512 bits a cycle, at the clock of the document."""
+    document = document_of(
+        *(
+            (kernel, {"threads": 1, "size_bytes": size})
+            for kernel in ("read", "copy")
+            for size in (16 * KIB, 48 * KIB, 256 * KIB)
+        )
+    )
+    drawing = curve_of(document, "Bandwidth over the working set")
+    roofs = {curve.beside: curve.points for curve in drawing.curves if curve.beside is not None}
+    assert "load and store ports" in drawing.dashed_are
+    for number, most in ((0, 128), (1, 128)):
+        assert [point.x for point in roofs[number]] == [16 * KIB, 48 * KIB]
+        for point in roofs[number]:
+            assert point.y == pytest.approx(most * HERTZ, rel=0.02)
+    ports = "2 loads a cycle and 1 store a cycle, of 512 bits (OSACA spr.yml)."
+    assert said_of(document).count(ports) == 1
+    (group,) = tables(document)["Bytes per cycle"].groups
+    assert {row[4] for row in group.rows} == {"128 byte/cycle"}
+    assert all(str(row[5]).endswith(" %") for row in group.rows)
+
+
+def test_ports_that_are_unknown_have_a_reason_and_no_line() -> None:
+    document = document_of(
+        *(("read", {"threads": 1, "size_bytes": size}) for size in (16 * KIB, 48 * KIB, MIB))
+    )
+    hidden = document.host.cpu.model_copy(update={"vendor": "Unseen"})
+    host = document.host.model_copy(update={"cpu": hidden})
+    document = document.model_copy(update={"host": host})
+    drawing = curve_of(document, "Bandwidth over the working set")
+    assert not drawing.dashed_are
+    assert all(curve.beside is None for curve in drawing.curves)
+    assert "Bytes per cycle have no limit here: unknown micro-architecture" in said_of(document)
+    (group,) = tables(document)["Bytes per cycle"].groups
+    assert {row[4:] for row in group.rows} == {("–", "–")}
+
+
 # ---- latency ----
 
 
@@ -217,6 +264,20 @@ def test_levels_are_held_against_the_kernels_caches() -> None:
     assert memory.startswith("The largest working sets: an access takes 16")
     marks = curve_of(document, "Latency over the working set").marks
     assert [mark.label for mark in marks] == ["L1 48 KiB", "L2 2 MiB", "L3 480 MiB"]
+
+
+@pytest.mark.parametrize(
+    ("library", "also"),
+    [(320 * MIB, " (the C library, from CPUID, for a socket: 320 MiB)"), (480 * MIB, "")],
+)
+def test_another_size_of_the_c_librarys_is_named(library: int, also: str) -> None:
+    document = document_of(*LADDER)
+    memory = Memory(library_cache_bytes=library)
+    host = document.host.model_copy(update={"memory": memory})
+    document = document.model_copy(update={"host": host})
+    (lines,) = (block for block in blocks_of(document) if isinstance(block, Bullets))
+    assert str(lines.items[1]).startswith("L2: 2 MiB, as the kernel says; found")
+    assert str(lines.items[2]).startswith(f"L3: 480 MiB, as the kernel says{also}; found")
 
 
 @pytest.mark.parametrize(
@@ -298,6 +359,33 @@ def test_an_access_a_page_has_a_chart_of_its_own() -> None:
     found = charts(document)
     assert len(curves(found["Latency over the working set"].drawing)) == 1
     assert len(curves(found["Latency over the working set, by stride"].drawing)) == 1
+
+
+PAGED = tuple(
+    (name, {**params, "stride_bytes": 4096, "pages": pages})
+    for pages in ("4k", "huge")
+    for name, params in LADDER
+)
+
+
+def test_the_reach_of_the_tlb_is_where_the_pages_part() -> None:
+    """In the document, pages of 4 KiB take longer beyond 48 KiB, in the memory 2.4 times."""
+    said = said_of(document_of(*PAGED))
+    assert "about as long as huge ones up to 42 KiB, and longer from 60 KiB on" in said
+    assert "an access takes 2.4 times as long" in said
+
+
+def test_without_huge_pages_the_curves_say_nothing_of_the_tlb() -> None:
+    document = document_of(*PAGED)
+    few = [_with_huge_ratio(case, 0.5) for case in document.cases]
+    said = said_of(document.model_copy(update={"cases": tuple(few)}))
+    assert "fewer huge pages than requested" in said and "about as long as" not in said
+
+
+def _with_huge_ratio(case: CaseResult, ratio: float) -> CaseResult:
+    metric = case.metrics["huge_page_ratio"]
+    changed = metric.model_copy(update={"statistics": describe([ratio] * 3)})
+    return case.model_copy(update={"metrics": {**case.metrics, "huge_page_ratio": changed}})
 
 
 def test_jumps_are_curves_with_the_cache_of_instructions() -> None:

@@ -14,8 +14,8 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from hostbench.base.yaml import table_of
+from hostbench.host.ports import PortUsage, Usage
 from hostbench.model.host import Cpu, HostInventory
-from services.cpu.ports import PortUsage, Usage
 
 TABLE_PATH = Path(__file__).with_name("microarchitectures.yaml")
 
