@@ -223,8 +223,8 @@ def test_each_refusal_of_the_cluster_is_a_reason(simulated: Cluster) -> None:
         engine = KubernetesEngine(space, options)
         made = campaign(engine, "refused", nodes=("why-busy",))
         engine.start(made)
-        said = (str(status.reason) for status in engine.watch("refused"))
-        assert remedy in next(text for text in said if words in text)
+        reasons = (str(status.reason) for status in engine.watch("refused"))
+        assert remedy in next(text for text in reasons if words in text)
         engine.cancel("refused")
         assert run_states(engine, "refused") == {"why-busy": NodeState.FAILED}
         engine.clean("refused")

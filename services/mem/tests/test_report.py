@@ -173,7 +173,7 @@ def test_in_the_l1_cache_the_limit_of_the_ports_stands_beside() -> None:
         for point in roofs[number]:
             assert point.y == pytest.approx(most * HERTZ, rel=0.02)
     ports = "2 loads a cycle and 1 store a cycle, of 512 bits (OSACA spr.yml)."
-    assert said_of(document).count(ports) == 1
+    assert text_of(document).count(ports) == 1
     (group,) = tables(document)["Bytes per cycle"].groups
     assert {row[4] for row in group.rows} == {"128 byte/cycle"}
     assert all(str(row[5]).endswith(" %") for row in group.rows)
@@ -189,7 +189,7 @@ def test_ports_that_are_unknown_have_a_reason_and_no_line() -> None:
     drawing = curve_of(document, "Bandwidth over the working set")
     assert not drawing.dashed_are
     assert all(curve.beside is None for curve in drawing.curves)
-    assert "Bytes per cycle have no limit here: unknown micro-architecture" in said_of(document)
+    assert "Bytes per cycle have no limit here: unknown micro-architecture" in text_of(document)
     (group,) = tables(document)["Bytes per cycle"].groups
     assert {row[4:] for row in group.rows} == {("–", "–")}
 
@@ -370,16 +370,16 @@ PAGED = tuple(
 
 def test_the_reach_of_the_tlb_is_where_the_pages_part() -> None:
     """In the document, pages of 4 KiB take longer beyond 48 KiB, in the memory 2.4 times."""
-    said = said_of(document_of(*PAGED))
-    assert "about as long as huge ones up to 42 KiB, and longer from 60 KiB on" in said
-    assert "an access takes 2.4 times as long" in said
+    text = text_of(document_of(*PAGED))
+    assert "about as long as huge ones up to 42 KiB, and longer from 60 KiB on" in text
+    assert "an access takes 2.4 times as long" in text
 
 
 def test_without_huge_pages_the_curves_say_nothing_of_the_tlb() -> None:
     document = document_of(*PAGED)
     few = [_with_huge_ratio(case, 0.5) for case in document.cases]
-    said = said_of(document.model_copy(update={"cases": tuple(few)}))
-    assert "fewer huge pages than requested" in said and "about as long as" not in said
+    text = text_of(document.model_copy(update={"cases": tuple(few)}))
+    assert "fewer huge pages than requested" in text and "about as long as" not in text
 
 
 def _with_huge_ratio(case: CaseResult, ratio: float) -> CaseResult:
