@@ -280,7 +280,7 @@ def progress(all_tests: Sequence[list[Row]]) -> str:
     whole = sum(1 for _ in tests(TESTS))
     beside = sum(bool(own[0]["beside"]) for own in all_tests)
     done = f"{len(all_tests)} of {whole} tests"
-    return f"{done} were measured so far, {beside} of them beside other work on the host."
+    return f"{done} were measured, {beside} of them beside other work on the host."
 
 
 def least_table(rows: Sequence[Row]) -> Iterator[str]:

@@ -92,7 +92,7 @@ ROLE = (
 
 
 def needed_by(verb: str, resource: str) -> For:
-    """Return who makes such calls: the pods of a campaign if nobody else does, else the client."""
+    """Return who makes such calls: the pods of a campaign if no other does, else the client."""
     callers = {rule.to for rule in ROLE if rule.resource == resource and verb in rule.verbs}
     return "pod" if callers == {"pod"} else "client"
 

@@ -42,7 +42,7 @@ def with_caches(virtualisation: Virtualisation, **lists: tuple[str, ...]) -> Hos
     return host(caches=caches, virtualisation=virtualisation)
 
 
-def sentences(blocks: list[Block]) -> list[str]:
+def texts_of(blocks: list[Block]) -> list[str]:
     (last,) = blocks[-1:]
     if isinstance(last, Bullets):
         return [str(item) for item in last.items]
@@ -67,7 +67,7 @@ def test_cores_and_caches_are_steps_of_their_own() -> None:
 
 def test_what_the_kernel_says_too_is_named() -> None:
     sound = with_caches(METAL, L1=SIBLINGS, L2=SIBLINGS, L3=TWO_L3)
-    cores, caches = sentences(list(sharing_blocks(measured(range(16), of_two_sockets), sound)))
+    cores, caches = texts_of(list(sharing_blocks(measured(range(16), of_two_sockets), sound)))
     assert cores.startswith("CPUs 0,8; 1,9; 2,10; 3,11 and 4 more groups share L1 and L2, as the")
     assert caches.startswith("CPUs 0-3,8-11 and 4-7,12-15 share L3, as the kernel says: a hand")
 
@@ -76,17 +76,17 @@ def test_what_a_hypervisor_hides_or_invents_is_named() -> None:
     distances = measured(range(16), of_two_sockets)
     flat = with_caches(GUEST, L3=("0-15",))
     assert all(
-        "the hypervisor hides" in one for one in sentences(list(sharing_blocks(distances, flat)))
+        "the hypervisor hides" in one for one in texts_of(list(sharing_blocks(distances, flat)))
     )
     alike = measured(range(16), lambda one, other: 60e-9)
-    (line,) = sentences(list(sharing_blocks(alike, with_caches(GUEST, L3=TWO_L3))))
+    (line,) = texts_of(list(sharing_blocks(alike, with_caches(GUEST, L3=TWO_L3))))
     assert line.startswith("The kernel says that CPUs 0-3,8-11 and 4-7,12-15 share L3; the times")
     assert "the hypervisor moves its CPUs" in line
 
 
 def test_without_groups_the_range_stands_there() -> None:
     alike = measured((3, 64, 65), lambda one, other: 60e-9)
-    (line,) = sentences(list(sharing_blocks(alike, with_caches(METAL, L3=("0-127",)))))
+    (line,) = texts_of(list(sharing_blocks(alike, with_caches(METAL, L3=("0-127",)))))
     assert "rise without a jump" in line
 
 

@@ -112,7 +112,7 @@ def blocks(found: FoundLevels | None, host: HostInventory) -> Iterator[Block]:
 
 def _library(cache: KernelCache, host: HostInventory) -> str:
     """Return what the C library says of the last cache, if it is another size. It reads CPUID
-    itself, of which a hypervisor may set one part and not another, and may add up the caches of a
+    itself; a hypervisor may set one part of that and not another, and may add up the caches of a
     socket."""
     size = host.memory.library_cache_bytes if host.memory else None
     if not size or 1 / SAME_SIZE_RATIO < size / cache.size_bytes < SAME_SIZE_RATIO:
