@@ -53,7 +53,7 @@ SUITE = small_suite(
     # More where other work on this host disturbs some.
     repeats=Repeats(min_trials=4, max_trials=10),
 )
-LIMIT_S = 120
+LIMIT_S = 180
 ACCOUNT, POST_KEYS = "hostbench-node", "hostbench-post"
 NOT_WORSE = {"better", "same", "undecided"}
 USABLE = {Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED}
