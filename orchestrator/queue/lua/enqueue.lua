@@ -20,11 +20,12 @@ if redis.call('ZCARD', P .. 'state:queued') >= tonumber(most) then
     return { 'full', id }
 end
 
--- No two of them in one millisecond: the points of a job in InfluxDB are known by that time.
+-- No two of them in one millisecond: the points of a job in InfluxDB are known by that time. A
+-- microsecond more, as half a millisecond is rounded to the even one.
 local now = now_us()
 local last = redis.call('ZREVRANGE', P .. 'jobs', 0, 0, 'WITHSCORES')[2]
 if last and math.abs(now - last) < 1000000 then
-    now = math.max(now, last + 1000)
+    now = math.max(now, last + 1001)
 end
 local score = digits(now - worth_us)
 for i = 8, #ARGV, 2 do
