@@ -241,9 +241,6 @@ program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that 
 # six lanes, a file in one of them, in conftest.py's order.
 LANES := --numprocesses=6 --dist=loadfile --no-loadscope-reorder
 
-# They often wait for their engines, each of which has a lane (tests/fleet/conftest.py).
-CLUSTERS := -m engine tests/fleet --numprocesses=3 --dist=loadscope --no-loadscope-reorder
-
 # Beside the compiler one process rewrites the assertions of all test files; six lanes at once would
 # each do it. It also says soonest what cannot be imported.
 collected: venv
@@ -253,7 +250,7 @@ test: venv collected c-tests-release programs-release ## run the tests without D
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
 
 test-all: test-lanes ## test every build, every case, Kubernetes and Slurm too
-	@.venv/bin/pytest $(CLUSTERS) $(ARGS)
+	@.venv/bin/pytest -m engine tests/fleet $(ARGS)
 
 # What test-lanes looks at. Of two variants it runs some of the programs only.
 SOME_OF := flips/cpu unchecked/cpu unchecked/mem unchecked/net
@@ -265,7 +262,7 @@ test-lanes: venv collected builds
 	@.venv/bin/pytest -m "not engine" $(LANES) $(ARGS)
 
 test-clusters: venv programs-release ## test campaigns on a real Kubernetes and Slurm alone
-	@.venv/bin/pytest $(CLUSTERS) $(ARGS)
+	@.venv/bin/pytest -m engine tests/fleet $(ARGS)
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start

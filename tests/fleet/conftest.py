@@ -1,11 +1,9 @@
-"""A cluster for the tests of a lane, where it can be had."""
+"""A cluster for all tests, where it can be had."""
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from tests.fleet import cluster as control_plane
 from tests.fleet import real_node
@@ -18,28 +16,11 @@ ENGINES = {"cluster", "real_cluster", "slurm"}
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave tests of engines to `make test-clusters`, which starts each engine once: one in each
-    lane of all other tests would keep the others waiting."""
+    lane would keep the others waiting."""
     for item in items:
         if ENGINES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.exhaustive)
             item.add_marker(pytest.mark.engine)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Give each engine a lane: its tests follow each other, and it is started once."""
-    if config.getoption("dist") != "loadscope":
-        return None
-    scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = _engine_of
-    return scheduler
-
-
-def _engine_of(nodeid: str) -> str:
-    """The engine of a test, by the name of its file. Real nodes have a cluster of their own beside
-    that of simulated ones: they measure, and so take turns with each other only."""
-    file = nodeid.partition("::")[0]
-    return next((kind for kind in ("slurm", "real") if f"test_{kind}" in file), "simulated")
 
 
 def lack(reason: str) -> None:
