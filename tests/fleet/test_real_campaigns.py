@@ -194,6 +194,8 @@ def test_pods_of_two_campaigns_on_a_node_wait_for_its_lease_and_one_posts(
     fleet: Fleet, orchestrator: OrchestratorProcess, tmp_path: Path
 ) -> None:
     allow_leases(fleet)
+    # What an earlier try has left.
+    fleet.kubectl("delete", "secret", POST_KEYS, "--ignore-not-found")
     fleet.kubectl(
         "create", "secret", "generic", POST_KEYS, f"--from-literal={KEY_OF_POSTS}={API_KEY}",
         f"--from-file={CA_OF_POSTS}={tmp_path / 'server.pem'}",
