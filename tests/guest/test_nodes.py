@@ -3,7 +3,9 @@ up. All of them are equally far from this host's CPU, so nothing here is about a
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from tests.guest import guest
 from tests.guest.guest import Guest, missing
 
 pytestmark = [
-    pytest.mark.timeout(500),
+    pytest.mark.timeout(400),
     pytest.mark.exhaustive,
     pytest.mark.skipif(missing() is not None, reason=f"no guest: {missing()}"),
 ]
@@ -41,7 +43,6 @@ MACHINE = (
 )
 # Until everything is set up, then what is to happen meanwhile, then the end.
 SCRIPT = """
-echo run {name}
 {before}
 /program numa --pages=4k --size-bytes={size} --warmup-s=0 --duration-s={seconds} >/out 2>/dev/null &
 until /bin/busybox grep -q start /out; do /bin/busybox sleep 0.1; done
@@ -61,39 +62,8 @@ echo $$ >{CPUSET}/cgroup.procs
 
 
 @dataclass(frozen=True)
-class Run:
-    """One of the runs of a guest, with commands before it and while it is at work."""
-
-    name: str
-    before: str = ""
-    meanwhile: str = ""
-    size_mib: int = SIZE_MIB
-    duration_s: float = 3
-
-    @property
-    def script(self) -> str:
-        return SCRIPT.format(
-            name=self.name,
-            before=self.before,
-            meanwhile=self.meanwhile,
-            size=self.size_mib * MIB,
-            seconds=self.duration_s,
-        )
-
-
-# One guest has them all, since its boot takes most of the time. It stays in the cpuset.
-RUNS = (
-    Run("whole", meanwhile="/bin/busybox cat /proc/$!/numa_maps"),
-    Run("short", duration_s=0.04),
-    Run("large", size_mib=NODE_MIB - 16),
-    Run("moved", before=IN_A_CPUSET, meanwhile=f"echo 0 >{CPUSET}/cpuset.mems"),
-)
-
-
-@dataclass(frozen=True)
 class Output:
-    """What a guest printed in a run: events of the program by kind, the last of each, and all of
-    it."""
+    """What a guest printed: events of the program by kind, the last of each, and all of it."""
 
     events: dict[str, Any]
     warnings: dict[str, str]
@@ -102,19 +72,27 @@ class Output:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Output]:
-    """What the guest printed, by the name of the run."""
-    accelerator = guest.accelerator(tmp_path_factory.mktemp("accelerator"))
-    script = "".join(run.script for run in RUNS)
-    with Guest(
-        tmp_path_factory.mktemp("guest"), script, accelerator, program="mem-bench", machine=MACHINE
-    ) as one:
-        text = one.last_words(450)
-    _, *parts = re.split(r"^run (\w+)\s", text, flags=re.MULTILINE)
-    return dict(zip(parts[::2], map(output_of, parts[1::2]), strict=True))
+def accelerator(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return guest.accelerator(tmp_path_factory.mktemp("accelerator"))
 
 
-def output_of(text: str) -> Output:
+def ran(
+    directory: Path,
+    accelerator: str,
+    *,
+    machine: Sequence[str] = MACHINE,
+    before: str = "",
+    meanwhile: str = "",
+    size_mib: int = SIZE_MIB,
+    duration_s: float = 3,
+) -> Output:
+    script = SCRIPT.format(
+        before=before, meanwhile=meanwhile, size=size_mib * MIB, seconds=duration_s
+    )
+    directory = directory / "guest"
+    directory.mkdir()
+    with Guest(directory, script, accelerator, program="mem-bench", machine=machine) as one:
+        text = one.last_words(300)
     events = [json.loads(line) for line in re.findall(r"^\{.*\}", text, re.MULTILINE)]
     warnings = {one["code"]: one["message"] for one in events if one["event"] == "warning"}
     (code,) = re.findall(r"^exit code (\d+)", text, re.MULTILINE)
@@ -129,9 +107,11 @@ def figures(output: Output) -> dict[str, dict[tuple[int, int], float]]:
     return found
 
 
-def test_each_pair_of_nodes_has_its_figures_and_its_memory(runs: dict[str, Output]) -> None:
+def test_each_pair_of_nodes_has_its_figures_and_its_memory(
+    tmp_path: Path, accelerator: str
+) -> None:
     """The kernel's own table says, beside what the program looked up, where each page lies."""
-    output = runs["whole"]
+    output = ran(tmp_path, accelerator, meanwhile="/bin/busybox cat /proc/$!/numa_maps")
     assert output.exit_code == 0, output.text
     found = figures(output)
     pairs = {(cpu, memory) for cpu in (0, 1) for memory in (0, 1, 2)}
@@ -153,18 +133,20 @@ def test_each_pair_of_nodes_has_its_figures_and_its_memory(runs: dict[str, Outpu
     assert sorted(bound) == [(str(node), f" N{node}={PAGES}") for node in range(3)]
 
 
-def test_pairs_that_do_not_fit_into_the_time_are_left_out(runs: dict[str, Output]) -> None:
+def test_pairs_that_do_not_fit_into_the_time_are_left_out(tmp_path: Path, accelerator: str) -> None:
     """Each node with CPUs has its own memory first."""
-    output = runs["short"]
+    output = ran(tmp_path, accelerator, duration_s=0.04)
     assert output.exit_code == 0, output.text
     assert set(figures(output)["access_time_s"]) == {(0, 0), (1, 1)}
     assert output.events["end"]["metrics"]["node_pairs_measured"] == 2
     assert "2 of the 6 pairs" in output.warnings["pairs_sampled"]
 
 
-def test_a_node_with_too_little_free_memory_is_left_out_by_name(runs: dict[str, Output]) -> None:
+def test_a_node_with_too_little_free_memory_is_left_out_by_name(
+    tmp_path: Path, accelerator: str
+) -> None:
     """At least the first one, which has the kernel."""
-    output = runs["large"]
+    output = ran(tmp_path, accelerator, size_mib=NODE_MIB - 16)
     assert output.exit_code == 0, output.text
     pairs = set(figures(output)["access_time_s"])
     homes = tuple(sorted({node for _, node in pairs}))
@@ -173,10 +155,15 @@ def test_a_node_with_too_little_free_memory_is_left_out_by_name(runs: dict[str, 
     assert f"nodes {full} " in output.warnings["nodes_full"]
 
 
-def test_pages_that_are_moved_meanwhile_are_no_figure(runs: dict[str, Output]) -> None:
+def test_pages_that_are_moved_meanwhile_are_no_figure(tmp_path: Path, accelerator: str) -> None:
     """By a cpuset, which takes a node away from a process that is at work on it; and the node that
     it never allowed is left out by name."""
-    output = runs["moved"]
+    output = ran(
+        tmp_path,
+        accelerator,
+        before=IN_A_CPUSET,
+        meanwhile=f"echo 0 >{CPUSET}/cpuset.mems",
+    )
     assert output.exit_code == RESOURCE and "end" not in output.events, output.text
     assert "belongs on NUMA node 1 is on node 0" in output.events["error"]["message"]
     assert "nodes 2 " in output.warnings["nodes_barred"]
