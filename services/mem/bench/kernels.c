@@ -8,7 +8,7 @@
  * has elements. */
 #define LINES_PARAMETERS                                                                           \
     unsigned char *a, const unsigned char *b, const unsigned char *c, size_t bytes, double factor, \
-        uint64_t *sums
+        uint64_t rounds, uint64_t *sums
 
 #define AHEAD_BYTES "32768" /* of eight pages */
 
@@ -27,13 +27,15 @@ typedef void lines_function(LINES_PARAMETERS);
 /* The instructions of each architecture stand in its header. */
 /* clang-format off */
 
-/* Any number of lines in one stream. */
+/* Any number of lines in one stream. In the first level of caches a round takes some hundred cycles:
+ * what a call does before and after would show beside it, so all rounds are one call. */
 #define LOOP(name, ISA, DO, STORE)                                                                 \
     static void name##_lines(LINES_PARAMETERS)                                                     \
     {                                                                                              \
-        size_t i = 0, whole = bytes / (4 * LINE_BYTES) * (4 * LINE_BYTES);                         \
+        size_t i, whole = bytes / (4 * LINE_BYTES) * (4 * LINE_BYTES);                             \
         __asm__ volatile(BEGIN_##ISA                                                               \
-                         SKIP_ZERO("whole", "2")                                                   \
+                         "5:\n\t"                                                                  \
+                         CLEAR("i") SKIP_ZERO("whole", "2")                                        \
                          ".p2align 6\n1:\n\t"                                                      \
                          GROUP(LINE_##ISA, DO, STORE)                                              \
                          ADVANCE("256") REPEAT_BELOW("whole", "1")                                 \
@@ -43,16 +45,18 @@ typedef void lines_function(LINES_PARAMETERS);
                          ONE_LINE(LINE_##ISA, DO, STORE)                                           \
                          ADVANCE("64") REPEAT_BELOW("bytes", "3")                                  \
                          "4:\n\t"                                                                  \
+                         REPEAT_COUNTED("rounds", "5")                                             \
                          END_##ISA                                                                 \
-                         : [i] "+&r"(i)                                                            \
+                         : [i] "=&r"(i), [rounds] "+&r"(rounds)                                    \
                          : OPERANDS, [whole] "r"(whole), [bytes] "r"(bytes)                        \
                          : CLOBBERED);                                                             \
     }
 
-/* Whole groups of so many pages, side by side. */
+/* Whole groups of so many pages, side by side; one round. */
 #define LOOP_PAGES(name, ISA, DO, STORE, streams, step)                                            \
     static void name##_pages_##streams(LINES_PARAMETERS)                                           \
     {                                                                                              \
+        (void)rounds;                                                                              \
         size_t i = 0, end;                                                                         \
         __asm__ volatile(BEGIN_##ISA                                                               \
                          "1:\n\t"                                                                  \
@@ -67,7 +71,7 @@ typedef void lines_function(LINES_PARAMETERS);
                          : CLOBBERED);                                                             \
     }
 
-/* Whole pages in one stream, with a line of a page further on for each part. */
+/* Whole pages in one stream, with a line of a page further on for each part; one round. */
 #define PART_AHEAD(array, length, label, ...)                                                      \
     ASK_AHEAD(array) SET_END(length)                                                               \
     ".p2align 6\n" label ":\n\t"                                                                   \
@@ -76,6 +80,7 @@ typedef void lines_function(LINES_PARAMETERS);
 #define LOOP_AHEAD(name, ISA, PARTS, DO, STORE)                                                    \
     static void name##_pages_ahead(LINES_PARAMETERS)                                               \
     {                                                                                              \
+        (void)rounds;                                                                              \
         size_t i = 0, end;                                                                         \
         __asm__ volatile(BEGIN_##ISA                                                               \
                          "1:\n\t"                                                                  \
@@ -141,7 +146,12 @@ INLINE uint64_t do_byte(enum operation operation, unsigned char *a, const unsign
     return 0;
 }
 
-/* The barriers keep the compiler from making calls of memcpy() out of the loops. */
+/* Keeps the compiler from making calls of memcpy() out of loops, and one round out of several. */
+INLINE void keep_stores(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
 INLINE uint64_t do_rest(enum operation operation, unsigned char *a, const unsigned char *b,
                         const unsigned char *c, size_t bytes, double factor)
 {
@@ -149,11 +159,11 @@ INLINE uint64_t do_rest(enum operation operation, unsigned char *a, const unsign
     size_t i = 0;
     for (; i + ELEMENT_BYTES <= bytes; i += ELEMENT_BYTES) {
         sum += do_element(operation, a + i, b + i, c + i, factor);
-        __asm__ volatile("" ::: "memory");
+        keep_stores();
     }
     for (; i < bytes; i++) {
         sum += do_byte(operation, a + i, b + i, factor);
-        __asm__ volatile("" ::: "memory");
+        keep_stores();
     }
     return sum;
 }
@@ -161,50 +171,66 @@ INLINE uint64_t do_rest(enum operation operation, unsigned char *a, const unsign
 /* ---- from loops to kernels ------------------------------------------------------------------ */
 
 INLINE uint64_t do_lines(lines_function *loop, unsigned char *a, const unsigned char *b,
-                         const unsigned char *c, size_t bytes, double factor)
+                         const unsigned char *c, size_t bytes, double factor, uint64_t rounds)
 {
     uint64_t sums[REGISTER_ELEMENTS] = {0}, sum = 0;
-    loop(a, b, c, bytes, factor, sums);
+    loop(a, b, c, bytes, factor, rounds, sums);
     for (int i = 0; i < REGISTER_ELEMENTS; i++)
         sum += sums[i];
     return sum;
 }
 
-INLINE uint64_t do_all(enum operation operation, lines_function *lines, unsigned char *a,
-                       const unsigned char *b, const unsigned char *c, size_t bytes, double factor)
+INLINE uint64_t do_round(enum operation operation, lines_function *lines, unsigned char *a,
+                         const unsigned char *b, const unsigned char *c, size_t bytes,
+                         double factor)
 {
     size_t whole = bytes / LINE_BYTES * LINE_BYTES;
-    uint64_t sum = whole ? do_lines(lines, a, b, c, whole, factor) : 0;
-    if (whole < bytes)
-        sum += do_rest(operation, a + whole, b + whole, c + whole, bytes - whole, factor);
+    uint64_t sum = whole ? do_lines(lines, a, b, c, whole, factor, 1) : 0;
+    return sum + do_rest(operation, a + whole, b + whole, c + whole, bytes - whole, factor);
+}
+
+INLINE uint64_t do_all(enum operation operation, lines_function *lines, unsigned char *a,
+                       const unsigned char *b, const unsigned char *c, size_t bytes, double factor,
+                       uint64_t rounds)
+{
+    uint64_t sum = 0;
+    if (bytes % LINE_BYTES == 0)
+        return do_lines(lines, a, b, c, bytes, factor, rounds);
+    while (rounds-- > 0)
+        sum += do_round(operation, lines, a, b, c, bytes, factor);
     return sum;
 }
 
 /* Groups of pages are worked on from the beginning of a page on. */
 INLINE uint64_t do_pages(enum operation operation, lines_function *lines, lines_function *pages,
                          size_t streams, unsigned char *a, const unsigned char *b,
-                         const unsigned char *c, size_t bytes, double factor)
+                         const unsigned char *c, size_t bytes, double factor, uint64_t rounds)
 {
     const unsigned char *main = operation == OPERATION_READ ? b : a;
     size_t group = streams * PAGE_BYTES, ahead = -(uintptr_t)main % PAGE_BYTES;
     if (bytes < ahead + group || (uintptr_t)main % LINE_BYTES)
-        return do_all(operation, lines, a, b, c, bytes, factor);
+        return do_all(operation, lines, a, b, c, bytes, factor, rounds);
     size_t middle = (bytes - ahead) / group * group, behind = ahead + middle;
-    uint64_t sum = ahead ? do_lines(lines, a, b, c, ahead, factor) : 0;
-    sum += do_lines(pages, a + ahead, b + ahead, c + ahead, middle, factor);
-    if (behind < bytes)
-        sum += do_all(operation, lines, a + behind, b + behind, c + behind, bytes - behind, factor);
+    uint64_t sum = 0;
+    while (rounds-- > 0) {
+        sum += ahead ? do_lines(lines, a, b, c, ahead, factor, 1) : 0;
+        sum += do_lines(pages, a + ahead, b + ahead, c + ahead, middle, factor, 1);
+        if (behind < bytes)
+            sum += do_round(operation, lines, a + behind, b + behind, c + behind, bytes - behind,
+                            factor);
+    }
     return sum;
 }
 
 #define KERNEL_PARAMETERS                                                                          \
-    unsigned char *a, const unsigned char *b, const unsigned char *c, size_t bytes, double factor
+    unsigned char *a, const unsigned char *b, const unsigned char *c, size_t bytes, double factor, \
+        uint64_t rounds
 
 #define KERNEL_PAGES(name, operation, form, streams)                                               \
     static uint64_t name##_##form(KERNEL_PARAMETERS)                                               \
     {                                                                                              \
         return do_pages(OPERATION_##operation, name##_lines, name##_pages_##form, streams, a, b,   \
-                        c, bytes, factor);                                                         \
+                        c, bytes, factor, rounds);                                                 \
     }
 
 /* The first line of a page waits for the address translation and starts the core's prefetchers anew.
@@ -229,7 +255,7 @@ INLINE uint64_t do_pages(enum operation operation, lines_function *lines, lines_
     LOOP_AHEAD(name, ISA, PARTS_##operation, operation##_##ISA, STORE##_##ISA)                     \
     static uint64_t name##_1(KERNEL_PARAMETERS)                                                    \
     {                                                                                              \
-        return do_all(OPERATION_##operation, name##_lines, a, b, c, bytes, factor);                \
+        return do_all(OPERATION_##operation, name##_lines, a, b, c, bytes, factor, rounds);        \
     }                                                                                              \
     KERNEL_PAGES(name, operation, 4, 4)                                                            \
     KERNEL_PAGES(name, operation, 8, 8)                                                            \
@@ -258,7 +284,10 @@ static uint64_t write_libc(KERNEL_PARAMETERS)
     (void)c;
     unsigned char byte;
     memcpy(&byte, &factor, 1);
-    memset(a, byte, bytes);
+    while (rounds-- > 0) {
+        memset(a, byte, bytes);
+        keep_stores();
+    }
     return 0;
 }
 
@@ -266,7 +295,10 @@ static uint64_t copy_libc(KERNEL_PARAMETERS)
 {
     (void)c;
     (void)factor;
-    memcpy(a, b, bytes);
+    while (rounds-- > 0) {
+        memcpy(a, b, bytes);
+        keep_stores();
+    }
     return 0;
 }
 
@@ -314,5 +346,6 @@ uint64_t kernel_empty(KERNEL_PARAMETERS)
     (void)b;
     (void)c;
     (void)factor;
+    (void)rounds;
     return bytes;
 }

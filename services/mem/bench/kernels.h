@@ -22,12 +22,13 @@ enum operation {
     OPERATION_TRIAD, /* a = b + factor c */
 };
 
-/* `bytes` of each array. Whole cache lines go fast, what is left over follows in elements and
- * bytes; scale, add and triad take whole elements only. Stores that bypass the caches need `a` at a
- * multiple of a line, and kernel_fence() before others may see them. Gives the sum of a read (the
- * bytes behind the last element each count as a number of their own), else 0. */
+/* `bytes` of each array, in one or more equal rounds. Whole cache lines go fast, what is left over
+ * follows in elements and bytes; scale, add and triad take whole elements only. Stores that bypass
+ * the caches need `a` at a multiple of a line, and kernel_fence() before others may see them. Gives
+ * the sum of all reads (the bytes behind the last element each count as a number of their own),
+ * else 0. */
 typedef uint64_t kernel_function(unsigned char *a, const unsigned char *b, const unsigned char *c,
-                                 size_t bytes, double factor);
+                                 size_t bytes, double factor, uint64_t rounds);
 
 struct kernel {
     enum operation operation;

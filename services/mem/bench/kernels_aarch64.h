@@ -97,6 +97,9 @@
 #define SET_END(length) "add %[end], %[i], #" length "\n\t"
 #define REPEAT_BELOW(bound, label) "cmp %[i], %[" bound "]\n\tb.lo " label "b\n\t"
 #define SKIP_AT(bound, label) "cmp %[i], %[" bound "]\n\tb.hs " label "f\n\t"
+#define CLEAR(count) "mov %[" count "], xzr\n\t"
+#define REPEAT_COUNTED(count, label)                                                               \
+    "subs %[" count "], %[" count "], #1\n\tb.ne " label "b\n\t"
 #define SKIP_ZERO(count, label) "cbz %[" count "], " label "f\n\t"
 #define ASK_AHEAD(array)                                                                           \
     "add x12, %[" array "], %[i]\n\tadd x12, x12, #" AHEAD_BYTES "\n\tprfm pldl1keep, [x12]\n\t"

@@ -135,6 +135,8 @@
 #define SET_END(length) "lea " length "(%[i]), %[end]\n\t"
 #define REPEAT_BELOW(bound, label) "cmp %[" bound "], %[i]\n\tjb " label "b\n\t"
 #define SKIP_AT(bound, label) "cmp %[" bound "], %[i]\n\tjae " label "f\n\t"
+#define CLEAR(count) "xor %k[" count "], %k[" count "]\n\t"
+#define REPEAT_COUNTED(count, label) "dec %[" count "]\n\tjnz " label "b\n\t"
 #define SKIP_ZERO(count, label) "test %[" count "], %[" count "]\n\tjz " label "f\n\t"
 #define ASK_AHEAD(array) "prefetcht0 " AHEAD_BYTES "(%[" array "],%[i])\n\t"
 

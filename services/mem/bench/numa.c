@@ -107,7 +107,7 @@ static int read_chunk(const struct thread *thread, const struct matrix *matrix,
     uint64_t done = atomic_load_explicit(&reader->chunks, memory_order_relaxed);
     uint64_t next = next_chunk(thread, pair, done);
     unsigned char *chunk = numa_chunk(home, next);
-    uint64_t sum = matrix->read(chunk, chunk, chunk, NUMA_CHUNK_BYTES, 0);
+    uint64_t sum = matrix->read(chunk, chunk, chunk, NUMA_CHUNK_BYTES, 0, 1);
     if (sum != home->sums[next]) {
         run_reason(thread->run,
                    "thread %u, CPU %d, has read wrong values from NUMA node %d: this CPU, its "

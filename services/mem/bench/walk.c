@@ -105,7 +105,7 @@ int walk_begin(struct walk *walk, const struct ground *ground, const struct thre
     *walk = (struct walk){
         .ground = ground,
         .blocks = ground->random ? order_round(blocks) : blocks,
-        .factor = factor_of(ground->operation, 0),
+        .alike_shift = alike_shift_of(ground),
         .salt = thread->index * 0x9e3779b9u,
         .untimed = ground->timed ? 0 : UINT64_MAX,
         .clock_read_s = run_clock_read_s(thread->run),
@@ -114,8 +114,8 @@ int walk_begin(struct walk *walk, const struct ground *ground, const struct thre
     if (failure || run_stopping(thread->run))
         return failure;
     place_arrays(walk, thread);
+    walk->factor = factor_of(walk, 0);
     walk->marks = marks_of(ground);
-    walk->mark_shift = mark_shift_of(ground);
     if (ground->random)
         walk->index = index_make(blocks, walk->salt);
     if ((ground->random && !walk->index) ||
@@ -162,14 +162,25 @@ void walk_end(struct walk *walk)
 
 static inline uint64_t work_at(const struct walk *walk, size_t place, size_t bytes)
 {
-    return walk->kernel(walk->a + place, walk->b + place, walk->c + place, bytes, walk->factor);
+    return walk->kernel(walk->a + place, walk->b + place, walk->c + place, bytes, walk->factor, 1);
 }
 
-/* The source for the round that begins. */
-static void mark_round(const struct walk *walk)
+/* From the present round on. */
+static uint64_t alike_rounds_left(const struct walk *walk)
 {
-    uint64_t rounds_each = (uint64_t)1 << walk->mark_shift;
-    if ((walk->rounds & (rounds_each - 1)) == 0)
+    uint64_t each = (uint64_t)1 << walk->alike_shift;
+    return each - (walk->rounds & (each - 1));
+}
+
+/* At most those that are alike. */
+static void pass_rounds(struct walk *walk, uint64_t rounds)
+{
+    bool change = rounds == alike_rounds_left(walk);
+    walk->rounds += rounds;
+    if (!change)
+        return;
+    walk->factor = factor_of(walk, walk->rounds);
+    if (walk->marks > 0)
         mark(walk, mark_salt(walk, walk->rounds));
 }
 
@@ -179,9 +190,7 @@ static void pass_blocks(struct walk *walk, uint64_t blocks)
     if (walk->block < walk->blocks)
         return;
     walk->block = 0;
-    walk->factor = factor_of(walk->ground->operation, ++walk->rounds);
-    if (walk->marks > 0)
-        mark_round(walk);
+    pass_rounds(walk, 1);
 }
 
 static void fence(const struct walk *walk)
@@ -243,10 +252,29 @@ static void walk_blocks(struct walk *walk, uint64_t blocks)
     }
 }
 
+/* Where one block is all there is, and so many bytes are still to be done: as many rounds as one call
+ * of the kernel may make. Gives the bytes that it has done, 0: none. */
+static uint64_t work_rounds(struct walk *walk, uint64_t bytes)
+{
+    size_t block_bytes = walk->ground->block_bytes;
+    bool possible = walk->blocks == 1 && walk->offset == 0 && !walk->ground->timed;
+    uint64_t rounds = possible ? smaller(bytes / block_bytes, alike_rounds_left(walk)) : 0;
+    if (rounds == 0)
+        return 0;
+    walk->sum += walk->kernel(walk->a, walk->b, walk->c, block_bytes, walk->factor, rounds);
+    pass_rounds(walk, rounds);
+    return rounds * block_bytes;
+}
+
 /* Of blocks that need not end within a step. */
 static void walk_bytes(struct walk *walk, uint64_t bytes)
 {
     while (bytes > 0) {
+        uint64_t done = work_rounds(walk, bytes);
+        if (done > 0) {
+            bytes -= done;
+            continue;
+        }
         size_t now = smaller(bytes, walk->ground->block_bytes - walk->offset);
         bool timed = walk->untimed == 0;
         if (timed)

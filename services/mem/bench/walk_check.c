@@ -69,7 +69,7 @@ static bool alike_hold(const struct walk *walk, uint64_t first, uint64_t end, ui
 static bool whole_elements_hold(const struct walk *walk, uint64_t first, uint64_t end,
                                 uint64_t round)
 {
-    double factor = factor_of(walk->ground->operation, round);
+    double factor = factor_of(walk, round);
     bool right = true;
     while (right && first < end) {
         uint64_t in_run = first % MARK_EVERY;
@@ -84,9 +84,8 @@ static bool whole_elements_hold(const struct walk *walk, uint64_t first, uint64_
 static bool part_holds(const struct walk *walk, size_t first, size_t end, uint64_t round)
 {
     uint64_t element = first / ELEMENT_BYTES;
-    enum operation operation = walk->ground->operation;
-    double expected = result_of(operation, element, salt_of(walk, element, round), ~walk->salt,
-                                factor_of(operation, round));
+    double expected = result_of(walk->ground->operation, element, salt_of(walk, element, round),
+                                ~walk->salt, factor_of(walk, round));
     return !memcmp(walk->a + first, (unsigned char *)&expected + first % ELEMENT_BYTES,
                    end - first);
 }

@@ -11,7 +11,7 @@ enum {
     FACTORS = 1024, /* of scale and triad: products stay exact */
     BYTE_VALUES = 255,
     MARK_EVERY = (1 << 15) + 8, /* elements; the line more spreads them over the sets of a cache */
-    MARKED_LEAST_BYTES = 1 << 18, /* of an array, that are worked on from one marking to the next */
+    ALIKE_BYTES = 1 << 18, /* of an array, that alike rounds work on at least */
 };
 
 static inline bool has_b(const struct ground *ground)
@@ -35,21 +35,38 @@ static inline uint64_t elements_of(const struct ground *ground)
     return (ground->set.array_bytes + ELEMENT_BYTES - 1) / ELEMENT_BYTES;
 }
 
-/* A new one each round, so that a round in which something was left out shows. */
-static inline double factor_of(enum operation operation, uint64_t round)
+/* ---- from round to round -------------------------------------------------------------------- */
+
+/* Results change with the rounds, so that something that was left out shows. Where arrays are small
+ * some rounds are alike: what changes them then costs nothing beside the work. */
+static inline unsigned alike_shift_of(const struct ground *ground)
 {
+    unsigned shift = 0;
+    while (ground->set.array_bytes << shift < ALIKE_BYTES)
+        shift++;
+    return shift;
+}
+
+/* How often the results have changed when a round begins. */
+static inline uint64_t changes_until(const struct walk *walk, uint64_t round)
+{
+    return round >> walk->alike_shift;
+}
+
+static inline double factor_of(const struct walk *walk, uint64_t round)
+{
+    uint64_t changes = changes_until(walk, round);
     double factor;
-    if (operation != OPERATION_WRITE)
-        return (double)(1 + round % FACTORS);
-    memset(&factor, (int)(1 + round % BYTE_VALUES), sizeof factor);
+    if (walk->ground->operation != OPERATION_WRITE)
+        return (double)(1 + changes % FACTORS);
+    memset(&factor, (int)(1 + changes % BYTE_VALUES), sizeof factor);
     return factor;
 }
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
 /* Copy and add have no factor. For them one element in each MARK_EVERY of their source is another
- * one in each round, or where arrays are small in some rounds, so that it costs nothing beside the
- * work. */
+ * one after each change. */
 static inline uint64_t marks_of(const struct ground *ground)
 {
     bool marked = ground->operation == OPERATION_COPY || ground->operation == OPERATION_ADD;
@@ -58,18 +75,10 @@ static inline uint64_t marks_of(const struct ground *ground)
     return (elements_of(ground) + MARK_EVERY - 1) / MARK_EVERY;
 }
 
-static inline unsigned mark_shift_of(const struct ground *ground)
-{
-    unsigned shift = 0;
-    while (ground->set.array_bytes << shift < MARKED_LEAST_BYTES)
-        shift++;
-    return shift;
-}
-
 /* The salt of the marked elements in a round. From one salt to the next no element stays the same. */
 static inline uint32_t mark_salt(const struct walk *walk, uint64_t round)
 {
-    return walk->salt + (uint32_t)(round >> walk->mark_shift) * 0x85ebca6bu;
+    return walk->salt + (uint32_t)changes_until(walk, round) * 0x85ebca6bu;
 }
 
 /* In the source, with a salt. */

@@ -30,9 +30,9 @@ struct walk {
     uint64_t block;           /* of this one */
     size_t offset;            /* in that block */
     uint64_t uncounted_bytes; /* of each array, before the counting began */
+    unsigned alike_shift;     /* binary logarithm of how many rounds in a row are alike */
     double factor;            /* of this round */
     uint64_t marks;           /* elements of `b` that change with the rounds; 0: none */
-    unsigned mark_shift;      /* binary logarithm of the rounds from one change to the next */
     uint64_t sum;             /* of what was read */
     uint32_t salt;            /* of what the arrays hold */
     uint64_t untimed;         /* blocks until one is timed; UINT64_MAX: none is */

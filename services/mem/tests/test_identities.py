@@ -39,6 +39,20 @@ def best(metric: str, found: Trial) -> float:
     return float(found.metrics[metric] if figure is None else figure)
 
 
+def test_many_rounds_over_small_arrays_are_all_made() -> None:
+    """One call makes all rounds that are alike. A trial fails if contents or sums are not those of
+    its rounds: of one line, of whole groups of four, of parts of lines, and in every form."""
+    forms: tuple[tuple[str, ...], ...] = ((), ("--isa=scalar",), ("--prefetch=pages",))
+    forms += ("--streams=4",), ("--streams=1", "--pages=4k")
+    for workload in STREAM:
+        for array in (64, 256, 320, 1000, 12 << 10, 20_008, 100_000):
+            for form in forms if array > 32 << 10 else forms[:2]:
+                rounds = 1001
+                size = ARRAYS[workload] * array
+                found = measured(workload, f"--work={rounds * size + 8}", *ONE, *form, size=size)
+                assert found.metrics["work_bytes"] >= rounds * size
+
+
 @pytest.mark.parametrize("pages", ["4k", "huge"])
 @pytest.mark.parametrize("workload", [*STREAM, *TIMES, *LIBRARY])
 @pytest.mark.sampled(5)
