@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How often decisions are right: measures what is left of the jobs and of the tests of settings, in
-# two and a half hours on two CPUs, then prints the tables of README. What was measured is kept and
+# two hours on two quiet CPUs, then prints the tables of README. What was measured is kept and
 # counts when this is started again. --short: a part of it, half an hour; other options are those of
 # fresh.py and settings.py, such as --again and --minutes.
 set -o errexit -o nounset
