@@ -174,13 +174,6 @@ static unsigned lanes_of(const struct kernel *kernel)
     return (unsigned)unit_bytes(kernel) / lane_type(kernel->dtype)->bytes;
 }
 
-static const char *unconfirmed(const struct run *run)
-{
-    if (row_of(run, kernels)->features & FEATURE_AVX512F)
-        return "this kernel was not run on hardware before: its evidence is its disassembly";
-    return kernel_unconfirmed(run);
-}
-
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static size_t rounded_up(size_t bytes, size_t unit)
@@ -470,7 +463,7 @@ WORKLOAD(roofline) = {
     .own = kernels,
     .resolve = kernel_resolve,
     .unsupported = kernel_unsupported,
-    .unconfirmed = unconfirmed,
+    .unconfirmed = kernel_unconfirmed,
     .check = check,
     .open = open_roofline,
     .close = close_roofline,
