@@ -106,11 +106,13 @@ def compare(
             jobs_least=JOBS_LEAST,
         )
     judged = tuple(_case_change(case, why_not, changes) for case, why_not in cases)
+    # Fewer earlier jobs do not show the spread.
+    used = min(len(a), len(b)) < JOBS_LEAST and len(earlier) >= EARLIER_LEAST
     return Comparison(
         word=summed_up(one.word for one in judged),
         a=_side(names[0], a),
         b=_side(names[1], b),
-        earlier=len(earlier) if min(len(a), len(b)) < JOBS_LEAST else 0,
+        earlier=len(earlier) if used else 0,
         facts=tuple(fact_differences(a, b)),
         cases=judged,
         clock_went_back=_clocks_went_back((*a, *b)),
