@@ -138,7 +138,8 @@ def _part(
 ) -> list[JobFigures]:
     if files and (part.endswith(".json") or "/" in part or Path(part).is_dir()):
         return _files(Path(part), refused)
-    if part.startswith(_OF_HOST) or (_BETWEEN in part and part != _BETWEEN):
+    # `..` and paths with it are no times, also where no files are allowed.
+    if part.startswith(_OF_HOST) or (_BETWEEN in part and part != _BETWEEN and "/" not in part):
         return _chosen(part, index, refused)
     if "*" in part or "?" in part or "[" in part:
         ids = [job for job in index.ids() if fnmatch.fnmatchcase(job, part)]
