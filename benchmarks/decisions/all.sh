@@ -15,3 +15,4 @@ python resampled
 python settings --table
 python histories "${short[@]}"
 python hosts "${short[@]}"
+python cost

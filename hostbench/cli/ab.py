@@ -10,13 +10,13 @@ from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import margin_ratio
 from hostbench.cli.options import (
-    EPILOG,
     Idle,
     Json,
     Margin,
     Param,
     Wait,
     assignments,
+    own_epilog,
     seconds,
     whole_number,
 )
@@ -29,9 +29,28 @@ settings = typer.Typer()
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 TIMEOUT_S_MOST = 3600.0
+_ENDED = (
+    (ExitCode.HANGUP, "ended by SIGHUP"),
+    (ExitCode.INTERRUPTED, "ended by SIGINT (Ctrl-C)"),
+    (ExitCode.TERMINATED, "ended by SIGTERM"),
+)
+CODES = own_epilog(
+    {
+        ExitCode.OK: "B is better than A, or the same",
+        ExitCode.CASE_FAILED: "a trial or a command of a side failed",
+        ExitCode.WORSE: "B is worse than A",
+        ExitCode.UNDECIDED: "undecided after the most blocks",
+        **{code: f"{how}; the setting is restored, no result is kept" for code, how in _ENDED},
+    },
+    ExitCode.NOTHING_RAN,
+    ExitCode.NOT_IDLE,
+    ExitCode.BUSY,
+    ExitCode.CORRUPT,
+    ExitCode.NOT_RESTORED,
+)
 
 
-@settings.command(epilog=EPILOG)
+@settings.command(epilog=CODES)
 def ab(
     workload: Annotated[
         str, typer.Option(help="Workload to measure under both settings, such as mem.read.")

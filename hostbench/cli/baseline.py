@@ -10,7 +10,7 @@ import typer
 
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.options import EPILOG, Json, Results, print_json
+from hostbench.cli.options import EPILOG, Json, Results, own_epilog, print_json
 from hostbench.cli.stack import here_or_there, refuse_here
 
 if TYPE_CHECKING:
@@ -25,9 +25,19 @@ baseline = typer.Typer(
     rich_markup_mode=None,
 )
 
-JOBS = "Jobs: an id, latest, a pattern such as '2026*-quick-*', a result.json, or a directory."
+JOBS = "Jobs: an id, latest, a pattern such as '2026*-quick-*', host=NAME, a time such as 3d.., a "
+JOBS += "result.json, or a directory."
 EXAMPLE = "xeon-8488c.json"
 WHAT = "the baseline"
+
+CODES = own_epilog(
+    {
+        ExitCode.OK: "as expected",
+        ExitCode.WORSE: "low",
+        ExitCode.UNDECIDED: "suspect, or too few hosts are known",
+    },
+    ExitCode.UNREACHABLE,
+)
 
 Output = Annotated[
     str, typer.Option("--output", metavar="FILE", help="Output file; - for standard output.")
@@ -58,7 +68,7 @@ def merge(
     _write(merged(list(read_all(files))), output)
 
 
-@baseline.command(epilog=EPILOG)
+@baseline.command(epilog=CODES)
 @here_or_there
 def check(
     server: "Orchestrator | None",
@@ -76,10 +86,7 @@ def check(
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Check whether a host performs like other hosts of its model.
-
-    Exit code 0: as expected. 20: low. 21: suspect, or too few hosts are known.
-    """
+    """Check whether a host performs like other hosts of its model."""
     from hostbench.decisions.host_words import check_sentences
 
     if server is not None:

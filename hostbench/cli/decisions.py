@@ -7,7 +7,7 @@ import typer
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.options import EPILOG, Json, Margin, Results, print_json
+from hostbench.cli.options import Json, Margin, Results, own_epilog, print_json
 from hostbench.cli.pages import OfHost, OfSuite, Output, Since, Until, write_text
 from hostbench.cli.stack import here_or_there, refuse_here
 
@@ -39,11 +39,21 @@ class ComparisonFormat(StrEnum):
     HTML = "html"
 
 
-SET = "jobs: an id, latest or latest-2, a pattern such as '2026*-quick-*', a result.json, a "
-SET += "directory, or several with commas between them"
+SET = "jobs: an id, latest or latest-2, a pattern such as '2026*-quick-*', host=NAME, a time such "
+SET += "as 2026-11-01..2026-11-20 or 3d.., a result.json, a directory, or several with commas "
+SET += "between them"
+CODES = own_epilog(
+    {
+        ExitCode.OK: "same or better, or what --require allows",
+        ExitCode.WORSE: "a figure is worse",
+        ExitCode.UNDECIDED: "a figure is undecided, and none is worse",
+        ExitCode.NOT_COMPARABLE: "no figure can be compared; with complete: a case is on one side",
+    },
+    ExitCode.UNREACHABLE,
+)
 
 
-@decisions.command(epilog=EPILOG)
+@decisions.command(epilog=CODES)
 @here_or_there
 def compare(
     server: "Orchestrator | None",

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from hostbench.base.errors import UsageError
+from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import job_filter
-from hostbench.cli.options import EPILOG, Json, Results
+from hostbench.cli.options import Json, Results, own_epilog
 from hostbench.cli.pages import OfHost, OfSuite, Output, Since, Until, write_text
 from hostbench.cli.stack import here_or_there, refuse_here
 
@@ -32,7 +33,11 @@ class HistoryFormat(StrEnum):
     HTML = "html"
 
 
-@histories.command(epilog=EPILOG)
+@histories.command(
+    epilog=own_epilog(
+        {ExitCode.OK: "the history is printed, with or without changes"}, ExitCode.UNREACHABLE
+    )
+)
 @here_or_there
 def history(
     server: "Orchestrator | None",

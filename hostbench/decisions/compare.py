@@ -34,6 +34,8 @@ from hostbench.model.subsystem import Subsystem
 
 # With three jobs a side, no arrangement is as rare as one in twenty.
 JOBS_LEAST = 4
+# Shown for a parameter that a suite does not name.
+DEFAULT = "the default"
 # Eight jobs make 28 pairs, and one of 28 may be as rare as one in twenty. But a host drifts: with
 # six earlier jobs, 7 of 85 reports of a guest were wrong; with twelve, 2 of 79
 # (benchmarks/decisions).
@@ -104,11 +106,13 @@ def compare(
             jobs_least=JOBS_LEAST,
         )
     judged = tuple(_case_change(case, why_not, changes) for case, why_not in cases)
+    # Fewer earlier jobs do not show the spread.
+    used = min(len(a), len(b)) < JOBS_LEAST and len(earlier) >= EARLIER_LEAST
     return Comparison(
         word=summed_up(one.word for one in judged),
         a=_side(names[0], a),
         b=_side(names[1], b),
-        earlier=len(earlier) if min(len(a), len(b)) < JOBS_LEAST else 0,
+        earlier=len(earlier) if used else 0,
         facts=tuple(fact_differences(a, b)),
         cases=judged,
         clock_went_back=_clocks_went_back((*a, *b)),
@@ -167,9 +171,9 @@ def _pairs(
             order.setdefault(case.case, case)
     for name, case in order.items():
         both = _of_case(a, name), _of_case(b, name)
-        missing = [side for side, jobs in zip("AB", both, strict=True) if not jobs]
+        missing = [number for number, jobs in enumerate(both) if not jobs]
         if missing:
-            cases.append((case, f"no job of side {missing[0]} has this case"))
+            cases.append((case, _missing("AB"[missing[0]], (a, b)[missing[0]], case)))
             continue
         factor, why_not = method_change(case, both[0], both[1])
         found = [] if why_not else list(_pairs_of(case, a, b, factor))
@@ -180,6 +184,20 @@ def _pairs(
 
 def _of_case(jobs: Iterable[JobFigures], case: str) -> list[JobFigures]:
     return [job for job in jobs if case in job.cases]
+
+
+def _missing(side: str, jobs: Iterable[JobFigures], case: CaseFigure) -> str:
+    """Return why a side lacks a case: it may have one of the same title with other parameters."""
+    alike = (one for job in jobs for one in job.cases.values() if one.title == case.title)
+    if (own := next(alike, None)) is None:
+        return f"no job of side {side} has this case"
+    names = sorted(own.given.keys() | case.given.keys())
+    differences = [
+        f"{name}={own.given.get(name, DEFAULT)} in place of {case.given.get(name, DEFAULT)}"
+        for name in names
+        if own.given.get(name) != case.given.get(name)
+    ]
+    return f"side {side} has it with other parameters: {', '.join(differences) or 'unknown ones'}"
 
 
 def _pairs_of(

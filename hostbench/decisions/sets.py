@@ -11,11 +11,13 @@ from pathlib import Path
 from hostbench.base.errors import UsageError, did_you_mean, shown
 from hostbench.decisions.index import FigureIndex, read_figures, unless_refused
 from hostbench.model.decision import JobFigures
-from hostbench.results.ids import JOB_ID, has_job, job_ids
+from hostbench.results.ids import JOB_ID, has_job, job_ids, submitted_unix_s
 from hostbench.results.store import DOCUMENT, LATEST
 
 _AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_OF_HOST = "host="
+_BETWEEN = ".."
 # The jobs that show the spread between jobs: older ones say less about the host's present state.
 EARLIER_MOST = 30
 
@@ -35,8 +37,13 @@ class JobFilter:
         return (
             (self.host is None or job.host == self.host)
             and (self.suite is None or job.suite == self.suite)
-            and (self.since_unix_s is None or job.created_unix_s >= self.since_unix_s)
-            and (self.until_unix_s is None or job.created_unix_s < self.until_unix_s)
+            and self.takes_time(job.created_unix_s)
+        )
+
+    def takes_time(self, unix_s: float) -> bool:
+        """Whether jobs of this time count."""
+        return (self.since_unix_s is None or unix_s >= self.since_unix_s) and (
+            self.until_unix_s is None or unix_s < self.until_unix_s
         )
 
 
@@ -68,8 +75,9 @@ def jobs_of(
     """Return the jobs of a set, oldest first.
 
     The set has parts, separated by commas: a job id, a pattern of ids with `*`, `latest` or
-    `latest-2` (two jobs before the latest), and with `files` a result.json, a directory of a job,
-    or a directory of jobs. Raise UsageError if a part matches nothing, or if no job is left.
+    `latest-2` (two jobs before the latest), `host=a` (all jobs of a host), `2026-11-01..2026-11-20`
+    (all jobs of a time, also with one end alone), and with `files` a result.json, a directory of a
+    job, or a directory of jobs. Raise UsageError if a part matches nothing, or if no job is left.
 
     Raise UsageError for a document that cannot be trusted, too. With `refused`, leave it out and
     add the sentence there; then a set may be empty.
@@ -109,10 +117,11 @@ def compared_sides(
 ) -> Sides:
     """Return two sets without a job in common. Raise UsageError; see jobs_of."""
     a, b = (jobs_of(one, index, wanted, files=files) for one in expressions)
-    both = {job.job for job in a} & {job.job for job in b}
+    # Jobs of two hosts may have the same id.
+    both = {(job.job, job.machine) for job in a} & {(job.job, job.machine) for job in b}
     if both:
         raise UsageError(
-            f"job {min(both)} is on both sides, {shown(expressions[0])} and "
+            f"job {min(both)[0]} is on both sides, {shown(expressions[0])} and "
             f"{shown(expressions[1])}; give two sets that have no job in common"
         )
     return Sides((a, b), earlier_jobs((a, b), index))
@@ -129,6 +138,9 @@ def _part(
 ) -> list[JobFigures]:
     if files and (part.endswith(".json") or "/" in part or Path(part).is_dir()):
         return _files(Path(part), refused)
+    # `..` and paths with it are no times, also where no files are allowed.
+    if part.startswith(_OF_HOST) or (_BETWEEN in part and part != _BETWEEN and "/" not in part):
+        return _chosen(part, index, refused)
     if "*" in part or "?" in part or "[" in part:
         ids = [job for job in index.ids() if fnmatch.fnmatchcase(job, part)]
         if not ids:
@@ -137,6 +149,30 @@ def _part(
             )
         return index.jobs(ids, refused)
     return _one(part, index, refused)
+
+
+def _chosen(part: str, index: FigureIndex, refused: list[str] | None) -> list[JobFigures]:
+    """Return the jobs of a host, or of a time. A document that cannot be trusted counts as one of
+    any host, by the time in its id, so that it is named."""
+    if part.startswith(_OF_HOST):
+        chosen = JobFilter(host=part.removeprefix(_OF_HOST))
+    else:
+        since, _, until = part.partition(_BETWEEN)
+        chosen = JobFilter(
+            since_unix_s=moment(f"{shown(part)}:", since) if since else None,
+            until_unix_s=moment(f"{shown(part)}:", until) if until else None,
+        )
+    heads = {job.job: job for job in index.heads()}
+    takes = {job: chosen.takes(head) for job, head in heads.items()}
+    ids = [job for job in index.ids() if takes.get(job, chosen.takes_time(submitted_unix_s(job)))]
+    if not ids:
+        there = dict.fromkeys(job.host for job in heads.values())
+        meant = "" if chosen.host is None else did_you_mean(chosen.host, there)
+        raise UsageError(
+            f"no job with a document is of {shown(part)}; {meant}hostbench list shows the "
+            "jobs with their hosts"
+        )
+    return index.jobs(ids, refused)
 
 
 def _one(part: str, index: FigureIndex, refused: list[str] | None) -> list[JobFigures]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hostbench.base.units import bound, percent, plural
+from hostbench.decisions.change import MORE_MOST
 from hostbench.decisions.clock import clock_sentence
 from hostbench.model.decision import (
     CaseChange,
@@ -68,8 +69,8 @@ def kinds_sentence(comparison: Comparison) -> str | None:
     both = any(len(case.changes) > 1 for case in comparison.cases)
     if delivered and not undisturbed and both:
         return (
-            "Only delivered figures changed: the hardware is as fast as before, but other load "
-            "or a quota takes a different share of it."
+            "Only delivered figures changed: other load or a quota takes a different share of the "
+            "hardware, whose undisturbed figures show no change."
         )
     if undisturbed and not delivered and both:
         return "Only undisturbed figures changed: other load hides the change in delivered ones."
@@ -104,6 +105,12 @@ def rows_of(case: CaseChange) -> Iterator[tuple[str, Change]]:
 
 def notices(comparison: Comparison) -> Iterator[str]:
     """Yield what a reader must know before the figures."""
+    if set(comparison.a.hosts) != set(comparison.b.hosts):
+        # The unit of evidence between models is the host, and a side seldom has several.
+        yield (
+            "The sides are of different hosts: the words are about these hosts, not about their "
+            "models."
+        )
     if (sentence := kinds_sentence(comparison)) is not None:
         yield sentence
     if comparison.clock_went_back:
@@ -129,7 +136,8 @@ def undecided_sentences(comparison: Comparison) -> Iterator[str]:
         widest = percent(least[-1])
         most = f" (the least precise: {widest} or more)" if widest != percent(least[0]) else ""
         yield f"The undecided figures would show changes of {percent(least[0])} or more{most}."
-    more = sorted(one.more for one in undecided if one.more is not None and one.reason is None)
+    judged = [one for one in undecided if one.reason is None]
+    more = sorted(one.more for one in judged if one.more is not None)
     if more:
         some = "them" if len(more) == len(undecided) else f"{len(more)} of these {len(undecided)}"
         half = more[(len(more) - 1) // 2]
@@ -138,6 +146,12 @@ def undecided_sentences(comparison: Comparison) -> Iterator[str]:
             "all."
             if more[-1] > half
             else f"About {half} more jobs on each side would decide {some}."
+        )
+    if too_many := len(judged) - len(more):
+        yield (
+            f"{plural(too_many, 'undecided figure')} would need more than {MORE_MOST} more jobs on "
+            "each side: alternate the sides or spread the jobs over days; for a setting, "
+            "hostbench ab shows smaller changes."
         )
 
 

@@ -42,7 +42,8 @@ class FigureKind(StrEnum):
 class FigureChange(StoredModel):
     """How one figure differs from side A to side B.
 
-    - `value_a`, `value_b`: the medians, in the metric's unit; `ratio`: B over A.
+    - `value_a`, `value_b`: the medians, in the metric's unit. `ratio`: B over A, of the geometric
+      means, so that one odd job may move it away from the ratio of the medians.
     - `low` to `high`: holds the true ratio with at least 95 % confidence, for each figure by
       itself. For all figures of a comparison together, it excludes 1 in at most 5 % of the
       comparisons where nothing changed. None where the spread is unknown.

@@ -27,7 +27,8 @@ Side = Annotated[
     Query(
         min_length=1,
         max_length=SIDE_CHARACTERS_MOST,
-        description="Job ids, patterns of ids with *, latest or latest-2, separated by commas.",
+        description="Job ids, patterns of ids with *, latest or latest-2, host=NAME, or a time "
+        "such as 2026-11-01..2026-11-20 or 3d.., separated by commas.",
         examples=["latest"],
     ),
 ]

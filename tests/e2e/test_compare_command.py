@@ -50,6 +50,23 @@ def test_the_exit_code_is_the_word(
     assert max(map(len, ended.output.splitlines())) <= 80
 
 
+@each(
+    ("command_name", "meaning"),
+    [
+        ("compare", "0  same or better, or what --require allows"),
+        ("ab", "0  B is better than A, or the same"),
+        ("history", "0  the history is printed"),
+    ],
+)
+def test_help_has_the_exit_codes_of_the_command(
+    command: Command, command_name: str, meaning: str
+) -> None:
+    ended = command.run(command_name, "--help")
+    assert ended.code == ExitCode.OK
+    _, _, table = ended.output.partition("Exit codes:")
+    assert meaning in table and "measured (the verdicts" not in table
+
+
 def test_what_is_undecided_and_what_is_required(command: Command, tmp_path: Path) -> None:
     """Of two jobs alone nothing can be decided."""
     few = Command(tmp_path)
@@ -74,6 +91,12 @@ def test_json_has_every_figure(command: Command) -> None:
         assert one.low is not None and one.high is not None and one.least_effect_ratio is not None
         assert 0.94 < one.low < one.high < 0.96
         assert one.least_effect_ratio < 0.05
+
+
+def test_sides_are_times_of_one_directory(command: Command) -> None:
+    moment = "2026-01-09T00:00:00+00:00"
+    found = comparison(command.run("compare", f"..{moment}", f"{moment}..", "--json"))
+    assert (found.word, len(found.a.jobs), len(found.b.jobs)) == ("worse", 8, 4)
 
 
 def test_several_sides_stand_beside_the_first(command: Command) -> None:

@@ -126,6 +126,22 @@ def test_same_is_shown_and_not_what_could_not_show() -> None:
     assert Word.SAME in words(compared(coarse.jobs(8), coarse.jobs(8), margin=0.5)).values()
 
 
+def test_figures_that_no_reasonable_number_of_jobs_decides() -> None:
+    a = Hosts(("cpu.fma 0",), within=0.3).jobs(4)
+    b = [job.model_copy(update={"job": f"{job.job[:-4]}000b"}) for job in a]
+    text = " ".join(undecided_sentences(compared(a, b)))
+    assert "2 undecided figures would need more than 200 more jobs on each side" in text
+    assert "About" not in text
+
+
+def test_sides_of_different_hosts_are_named() -> None:
+    hosts = Hosts()
+    a, b = hosts.jobs(4), [job.model_copy(update={"host": "b"}) for job in hosts.jobs(4)]
+    assert not list(notices(compared(a, a[:1])))
+    (notice,) = notices(compared(a, b))
+    assert notice.startswith("The sides are of different hosts")
+
+
 def test_what_is_delivered_changes_and_what_is_undisturbed_does_not() -> None:
     hosts = Hosts()
     a = hosts.jobs(5)
@@ -146,7 +162,9 @@ def test_one_against_one_needs_the_spread_between_jobs() -> None:
     found = words(compared(a, b, earlier=hosts.jobs(12)))
     assert found[hosts.cases[0]] is Word.WORSE
     assert set(list(found.values())[1:]) <= {Word.SAME, Word.UNDECIDED}
-    assert set(words(compared(a, b, earlier=hosts.jobs(11))).values()) == {Word.UNDECIDED}
+    few = compared(a, b, earlier=hosts.jobs(11))
+    assert set(words(few).values()) == {Word.UNDECIDED}
+    assert few.earlier == 0, "they did not count"
 
 
 @pytest.mark.parametrize("tried", [50, 200])
@@ -236,6 +254,20 @@ def test_what_cannot_be_compared_says_why() -> None:
         "cpu.fma 0": "no job of side B has a figure of it: it was disturbed",
         "cpu.add 0": "no job of side A has this case",
     }
+
+
+def test_a_case_with_other_parameters_says_which() -> None:
+    (a,) = Hosts(()).jobs(1)
+
+    def with_case(name: str, **given: float) -> JobFigures:
+        figure = case("cpu.fma 0", 1.0, 1.0).model_copy(update={"case": name, "given": given})
+        return a.model_copy(update={"cases": {name: figure}})
+
+    comparison = compared([with_case("1", duration_s=0.1, threads=1)], [with_case("2", threads=1)])
+    assert [one.reason for one in comparison.cases] == [
+        "side B has it with other parameters: duration_s=the default in place of 0.1",
+        "side A has it with other parameters: duration_s=0.1 in place of the default",
+    ]
 
 
 @pytest.mark.parametrize("factor", [None, 2.0])

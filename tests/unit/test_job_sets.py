@@ -12,7 +12,7 @@ import pytest
 
 from hostbench.base.errors import UsageError
 from hostbench.decisions.index import INDEX, FigureIndex, read_figures
-from hostbench.decisions.sets import JobFilter, earlier_jobs, jobs_of, moment
+from hostbench.decisions.sets import JobFilter, compared_sides, earlier_jobs, jobs_of, moment
 from hostbench.model.decision import FigureKind
 from hostbench.results.ids import job_ids
 from tests.each import each
@@ -51,6 +51,11 @@ def numbers(found: list[str]) -> list[int]:
         ("*-quick-*", [6, 7]),
         ("2026010[12]*", [0, 1]),
         ("latest, *-0000,latest", [0, 7]),
+        ("host=b", [6, 7]),
+        ("host=b,*-0000", [0, 6, 7]),
+        ("..2026-01-02T00:00:00+00:00", [0]),
+        ("2026-01-07T00:00:00+00:00..", [6, 7]),
+        ("2026-01-03T00:00:00+00:00..2026-01-05T00:00:00+00:00", [2, 3]),
     ],
 )
 def test_an_expression(stored: Path, expression: str, expected: list[int]) -> None:
@@ -78,6 +83,9 @@ def test_files_and_directories(stored: Path, tmp_path: Path, expression: str) ->
         ("*-disk-*", ANY, "no job with a document has an id like"),
         ("latest,,latest", ANY, "has an empty part"),
         ("", ANY, "has an empty part"),
+        ("host=c", ANY, "no job with a document is of 'host=c'; "),
+        ("2027-01-01..", ANY, "no job with a document is of '2027-01-01..'; "),
+        ("soon..", ANY, "'soon..': 'soon' is not a time"),
         ("nowhere/result.json", ANY, "there is no nowhere/result.json"),
         ("*", JobFilter(host="c"), "they are of the hosts a, b and the suites full, quick"),
         ("*", JobFilter(since_unix_s=4e9), "leave none of them"),
@@ -89,6 +97,24 @@ def test_an_expression_that_names_nothing(
     with FigureIndex(stored) as index, pytest.raises(UsageError) as refused:
         jobs_of(expression, index, wanted)
     assert why in refused.value.message
+
+
+def test_sides_by_time_have_no_job_in_common(stored: Path) -> None:
+    moment = "2026-01-04T00:00:00+00:00"
+    with FigureIndex(stored) as index:
+        sides = compared_sides((f"..{moment}", f"{moment}.."), index, JobFilter(host="a")).sides
+    assert [numbers([job.job for job in side]) for side in sides] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_jobs_of_two_hosts_may_have_one_id(tmp_path: Path) -> None:
+    names = tuple(str(tmp_path / host) for host in "ab")
+    for host in "ab":
+        stored_job(tmp_path / host, 0, host=host)
+    with FigureIndex(tmp_path) as index:
+        a, b = compared_sides((names[0], names[1]), index, ANY).sides
+        assert [job.job for job in a] == [job.job for job in b]
+        with pytest.raises(UsageError, match="is on both sides"):
+            compared_sides((names[0], names[0]), index, ANY)
 
 
 def test_a_directory_without_jobs_stays_as_it_is(stored: Path, tmp_path: Path) -> None:
@@ -149,6 +175,10 @@ def test_a_document_that_was_edited_has_no_figures(results: Path) -> None:
         assert job not in [head.job for head in index.heads()]
         with pytest.raises(UsageError, match="was changed after it was written"):
             jobs_of(job, index, ANY)
+        # Its host is not known for certain, but its time is in its id.
+        with pytest.raises(UsageError, match="was changed after it was written"):
+            jobs_of("host=b", index, ANY)
+        assert jobs_of("2026-01-03..", index, ANY)
         path.unlink()
         with pytest.raises(UsageError, match="the job has not ended"):
             jobs_of(job, index, ANY)
