@@ -9,7 +9,8 @@ from hostbench.programs.tools.reading import NUMBER, expect, match, number, vers
 
 PACKAGE = "linux-perf"
 TOOL = "perf"
-LOOPS_LEAST = 100
+# It keeps the number as an int.
+LOOPS_LEAST, LOOPS_MOST = 100, 2**31 - 1
 
 
 def peer(workload: str, params: Params) -> Peer | None:
@@ -46,7 +47,8 @@ class PerfBench(Peer):
 
     def _loops(self, beside: Beside) -> int:
         # The rate of these cases is the time of one operation.
-        return max(LOOPS_LEAST, round(beside.elapsed_s / (self.operations * beside.rate)))
+        loop_s = max(self.operations * beside.rate, beside.elapsed_s / LOOPS_MOST)
+        return max(LOOPS_LEAST, round(beside.elapsed_s / loop_s)) if loop_s else LOOPS_LEAST
 
     def parse(self, output: str, beside: Beside) -> float:
         executed = match(rf"^# Executed ([\d,]+) {self.executed()}$", output, "Executed")[1]

@@ -283,6 +283,9 @@ def test_perf_calls_getppid_as_often_as_ours() -> None:
     beside = Beside(cpus=(0,), rate=2e-7, elapsed_s=0.02)
     assert one.command(beside).arguments[3:] == ("perf", "bench", "syscall", "basic", "-l", "100000")
     assert one.parse(recorded("bookworm", "perf-syscall"), beside) == pytest.approx(0.16972e-6)
+    for elapsed_s, rate, loops in ((3600.0, 2e-7, 2**31 - 1), (0.1, 0.0, 2**31 - 1), (0.0, 0.0, 100)):
+        other = Beside(cpus=(0,), rate=rate, elapsed_s=elapsed_s)
+        assert one.command(other).arguments[-1] == str(loops)
     version = {("perf", "version"): recorded("bookworm", "perf-version")}
     assert one.survey(answers(version), beside).version == "6.1.187"
     unsupported = one.survey(answers({}), beside).unsupported
