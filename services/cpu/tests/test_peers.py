@@ -271,7 +271,9 @@ def test_half_a_round_trip_of_perf_is_a_hand_over(
     )
     output = recorded("bookworm", name)
     assert one.parse(output, beside) == pytest.approx(loop_us * 1e-6 / 2)
-    other = recorded("bookworm", {"processes": "perf-pipe-threads", "threads": "perf-pipe"}[between])
+    other = recorded(
+        "bookworm", {"processes": "perf-pipe-threads", "threads": "perf-pipe"}[between]
+    )
     longer = beside.model_copy(update={"elapsed_s": beside.elapsed_s * 2})
     for text, at in ((other, beside), (output, longer), (output.replace("usecs", "secs"), beside)):
         with pytest.raises(BadOutput):
@@ -281,9 +283,20 @@ def test_half_a_round_trip_of_perf_is_a_hand_over(
 def test_perf_calls_getppid_as_often_as_ours() -> None:
     one = peer("perf", GETPPID[0], **GETPPID[1])
     beside = Beside(cpus=(0,), rate=2e-7, elapsed_s=0.02)
-    assert one.command(beside).arguments[3:] == ("perf", "bench", "syscall", "basic", "-l", "100000")
+    assert one.command(beside).arguments[3:] == (
+        "perf",
+        "bench",
+        "syscall",
+        "basic",
+        "-l",
+        "100000",
+    )
     assert one.parse(recorded("bookworm", "perf-syscall"), beside) == pytest.approx(0.16972e-6)
-    for elapsed_s, rate, loops in ((3600.0, 2e-7, 2**31 - 1), (0.1, 0.0, 2**31 - 1), (0.0, 0.0, 100)):
+    for elapsed_s, rate, loops in (
+        (3600.0, 2e-7, 2**31 - 1),
+        (0.1, 0.0, 2**31 - 1),
+        (0.0, 0.0, 100),
+    ):
         other = Beside(cpus=(0,), rate=rate, elapsed_s=elapsed_s)
         assert one.command(other).arguments[-1] == str(loops)
     version = {("perf", "version"): recorded("bookworm", "perf-version")}

@@ -423,7 +423,10 @@ def test_the_page_of_maps_explains_each_chart() -> None:
         document_of(
             *(("read", {"size_bytes": size, **one}) for size in sizes),
             *(("pointer_chase", {"size_bytes": size, **one}) for size in sizes),
-            *(("pointer_chase", {"size_bytes": size, "stride_bytes": 4096, **one}) for size in sizes),
+            *(
+                ("pointer_chase", {"size_bytes": size, "stride_bytes": 4096, **one})
+                for size in sizes
+            ),
             *(("pointer_chase", {"size_bytes": MIB, "chains": n, **one}) for n in (1, 2, 4, 8)),
             *(("code_chase", {"size_bytes": size, **one}) for size in sizes),
         )
