@@ -294,6 +294,29 @@ def test_a_signal_keeps_what_was_checked(tmp_path: Path, number: signal.Signals)
     assert command.is_gone_soon()
 
 
+@pytest.mark.skipif(len(CPUS) < 2, reason="one CPU")
+def test_a_cpu_that_goes_away_is_no_error_and_is_left_alone(tmp_path: Path) -> None:
+    """As when it goes offline or leaves the cpuset: the kernel takes it from the process's mask."""
+    command = Command(tmp_path)
+    process = command.start("verify", "--for=10m", "--subsystem=cpu")
+    wait_until(lambda: seen_arguments(command), lambda: "no trial began")
+    os.sched_setaffinity(process.pid, CPUS[:1])
+    seen: list[str] = []
+
+    def several() -> bool:
+        seen.extend(text for text in seen_arguments(command) if text not in seen)
+        return len(seen) > 8
+
+    wait_until(several, lambda: f"too few trials: {seen}")
+    process.send_signal(signal.SIGTERM)
+    ended = end_of(process)
+    assert ended.code == ExitCode.TERMINATED and "0 errors in" in ended.output, ended.errors
+    # One trial is under way, and the next may have been planned before.
+    assert all(f"--cpus={CPUS[0]}\0" in text for text in seen if text not in seen[:3]), seen
+    assert str(CPUS[0]) in exposures(stored(command))["cpu"]["checks_of_cpu"]
+    assert stored(command)["findings"] == []
+
+
 def seen_arguments(command: Command) -> list[str]:
     found = []
     for pid in command.program_pids():
