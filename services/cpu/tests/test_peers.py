@@ -305,6 +305,20 @@ def test_perf_calls_getppid_as_often_as_ours() -> None:
     assert unsupported is not None and "this kernel" in unsupported
 
 
+def test_cyclictest_waits_for_as_many_timers_as_fit() -> None:
+    one = peer("cyclictest", TIMER[0], **TIMER[1])
+    beside = Beside(cpus=(1,), rate=5e-5, elapsed_s=0.1)
+    arguments = one.command(beside).arguments
+    assert arguments[:4] == ("taskset", "--cpu-list", "1", "sh") and arguments[-1] == "--loops=100"
+    output = recorded("bookworm", "cyclictest")
+    assert one.parse(output, beside) == 68260e-9
+    for text, part in ((output.replace("C:    100", "C:     99"), "99"), ("", "thread 0")):
+        with pytest.raises(BadOutput, match=part):
+            one.parse(text, beside)
+    version = {("cyclictest", "--help"): recorded("bookworm", "cyclictest-help")}
+    assert one.survey(answers(version), beside).version == "2.40"
+
+
 def test_hpl_and_dgemm_from_recorded_reports() -> None:
     hpl = peer("hpcc", "linpack", n=600)
     assert hpl.parse(recorded("bookworm", "hpcc-2-ranks"), TWO) == 0.00875783 * 1e12
