@@ -299,8 +299,8 @@ def test_perf_calls_getppid_as_often_as_ours() -> None:
     ):
         other = Beside(cpus=(0,), rate=rate, elapsed_s=elapsed_s)
         assert one.command(other).arguments[-1] == str(loops)
-    version = {("perf", "version"): recorded("bookworm", "perf-version")}
-    assert one.survey(answers(version), beside).version == "6.1.187"
+    ask = answers({("perf", "version"): recorded("bookworm", "perf-version")})
+    assert one.survey(ask, beside).version == "6.1.187"
     unsupported = one.survey(answers({}), beside).unsupported
     assert unsupported is not None and "this kernel" in unsupported
 
@@ -315,8 +315,8 @@ def test_cyclictest_waits_for_as_many_timers_as_fit() -> None:
     for text, part in ((output.replace("C:    100", "C:     99"), "99"), ("", "thread 0")):
         with pytest.raises(BadOutput, match=part):
             one.parse(text, beside)
-    version = {("cyclictest", "--help"): recorded("bookworm", "cyclictest-help")}
-    assert one.survey(answers(version), beside).version == "2.40"
+    ask = answers({("cyclictest", "--help"): recorded("bookworm", "cyclictest-help")})
+    assert one.survey(ask, beside).version == "2.40"
 
 
 def test_hpl_and_dgemm_from_recorded_reports() -> None:
