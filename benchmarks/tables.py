@@ -104,9 +104,10 @@ def of_check(entry: Entry, names: Collection[str]) -> str:
 
 
 def of_level(entry: Entry, names: Collection[str]) -> str:
-    """Name a kernel in a level of caches."""
-    size = int(_given(entry)["--size-bytes"]) / 1000
-    return f"{entry.facts['level']}, {size:,.0f} kB: {by_parameters(entry, names)}"
+    """Name a kernel in a level of caches, or in memory."""
+    named = by_parameters(entry, names)
+    level, size = entry.facts.get("level"), int(_given(entry)["--size-bytes"]) / 1000
+    return f"{level}, {size:,.0f} kB: {named}" if level else named
 
 
 def of_round_trip(entry: Entry, names: Collection[str]) -> str:
@@ -367,11 +368,12 @@ TABLES: tuple[Benchmark, ...] = (
     ),
     Pairs(
         name="mem/against_multichase",
-        command="benchmarks.mem.against_multichase {MULTICHASE} 7",
-        minutes=2,
+        command="benchmarks.mem.against_multichase {MULTICHASE} 11",
+        minutes=4,
         needs=MULTICHASE,
         other="multichase",
         unit=NANOSECONDS,
+        case=of_level,
     ),
     Pairs(
         name="mem/against_assembly",

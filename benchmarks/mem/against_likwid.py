@@ -33,6 +33,7 @@ from benchmarks.figures import Entry, begun, save
 from benchmarks.mem.trials import (
     BANDWIDTH_KERNELS,
     THREADS,
+    level_sizes,
     mem_bench,
     metric,
     require_pages,
@@ -47,7 +48,6 @@ from benchmarks.pairs import (
     print_row,
 )
 from benchmarks.quiet import wait_until_idle
-from hostbench.host.inventory import inventory
 
 LEVELS = ("read", "write", "copy", "triad")
 FAMILIES = {
@@ -93,14 +93,10 @@ class WorkingSet:
 
 
 def in_levels() -> list[WorkingSet]:
-    """Return a working set for each level of caches, half as large as the cache. In the third,
-    which others share, it is four times the second. All are whole thousands of bytes, as
-    likwid-bench wants them."""
-    caches = {cache.level: cache for cache in inventory().caches if cache.type != "Instruction"}
-    first, second = (caches[level].size_bytes or 0 for level in (1, 2))
-    sizes = {1: first / 2, 2: second / 2} | ({3: 4 * second} if 3 in caches else {})
+    """Return a working set for each level of caches, in whole thousands of bytes, as likwid-bench
+    wants them."""
     found = []
-    for level, size in sizes.items():
+    for level, size in level_sizes().items():
         whole = round(size / 8000) * 8000
         sweep_passes, passes = int(SWEEP_BYTES / whole), int(BYTES / whole)
         found.append(WorkingSet(1, whole, sweep_passes, passes, f"L{level}"))

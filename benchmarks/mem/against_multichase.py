@@ -1,6 +1,7 @@
-"""pointer_chase against multichase at 256 MiB, with huge and with 4 KiB pages: interleaved pairs.
+"""pointer_chase against multichase: interleaved pairs at 256 MiB, with huge and with 4 KiB pages,
+and within each level of caches, with 4 KiB pages.
 
-usage: python -m benchmarks.mem.against_multichase /path/of/multichase [PAIRS] (default: 7)
+usage: python -m benchmarks.mem.against_multichase /path/of/multichase [PAIRS] (default: 11)
 
 multichase is google/multichase, built with its own Makefile. Like ours it visits all nodes of 64
 bytes in one random order (-T as large as the memory, so there is no locality). It reports its mean.
@@ -16,7 +17,7 @@ from statistics import median
 
 from benchmarks.arguments import given_number
 from benchmarks.figures import save
-from benchmarks.mem.trials import existing, metric, require_pages
+from benchmarks.mem.trials import existing, level_sizes, metric, require_pages
 from benchmarks.pairs import (
     RATIO_COLUMNS,
     Comparison,
@@ -26,16 +27,17 @@ from benchmarks.pairs import (
     print_row,
 )
 
-SIZE_BYTES = 256 << 20
+MEMORY_BYTES = 256 << 20
 NODE_BYTES = 64
 SECONDS = 1.0
 SAMPLES = 2  # half a second each, after one that multichase drops
 METRIC = "access_time_s_mean"
-TARGET = Target("0.97 – 1.03", least=0.97, most=1.03)
+IN_MEMORY = Target("0.97 – 1.03", least=0.97, most=1.03)
+IN_A_CACHE = Target("0.95 – 1.05", least=0.95, most=1.05)
 
 
-def multichase_command(program: Path, pages: str) -> list[str]:
-    size, node = str(SIZE_BYTES), str(NODE_BYTES)
+def multichase_command(program: Path, pages: str, size_bytes: int) -> list[str]:
+    size, node = str(size_bytes), str(NODE_BYTES)
     options = ["-a", "-m", size, "-s", node, "-T", size, "-t", "1", "-n", str(SAMPLES)]
     pinned = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
     return [*pinned, str(program), *options, *(["-H"] if pages == "huge" else [])]
@@ -51,28 +53,39 @@ def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit((__doc__ or "").split("\n\n")[1])
     program = existing(sys.argv[1], "google/multichase")
-    pairs = given_number(7, place=2)
-    print_header(["pages", "ours, ns", "multichase", *RATIO_COLUMNS])
+    pairs = given_number(11, place=2)
+    print_header(["pages", "place", "ours, ns", "multichase", *RATIO_COLUMNS])
     figures = []
-    for pages in ("huge", "4k"):
+    in_caches = [
+        ("4k", round(size / NODE_BYTES) * NODE_BYTES, f"L{level}")
+        for level, size in level_sizes().items()
+    ]
+    for pages, size_bytes, level in (
+        *(("huge", MEMORY_BYTES, None), ("4k", MEMORY_BYTES, None)),
+        *in_caches,
+    ):
         command = (
-            f"pointer_chase --threads 1 --pages {pages} --size-bytes {SIZE_BYTES} "
+            f"pointer_chase --threads 1 --pages {pages} --size-bytes {size_bytes} "
             f"--duration-s {SECONDS}"
         )
-        theirs = multichase_command(program, pages)
-        share = require_pages(pages, theirs, {})
+        theirs = multichase_command(program, pages, size_bytes)
+        # A small working set is not its largest mapping.
+        share = None if level else require_pages(pages, theirs, {})
         found = interleaved(pairs, partial(metric, command, METRIC), partial(multichase, theirs))
-        row = Comparison(TARGET, *zip(*found, strict=True))
+        target = IN_A_CACHE if level else IN_MEMORY
+        row = Comparison(target, *zip(*found, strict=True))
         entry = row.entry(
             command=f"mem-bench {command}",
             multichase_command=shlex.join([*theirs[:3], "multichase", *theirs[4:]]),
             multichase_huge_page_share=share,
+            level=level,
         )
         print_row(
             [
                 pages,
-                f"{median(row.ours) * 1e9:.1f}",
-                f"{median(row.theirs) * 1e9:.1f}",
+                level or "memory",
+                f"{median(row.ours) * 1e9:.2f}",
+                f"{median(row.theirs) * 1e9:.2f}",
                 *row.cells(),
             ]
         )

@@ -47,6 +47,14 @@ def last_level_caches_bytes() -> int:
     return max(sum(sizes), (host.cpu.sockets or 1) * int(answer or 0))
 
 
+def level_sizes() -> dict[int, float]:
+    """Return how many bytes are well within each level of caches, by the level's number: half of
+    the first and of the second, and in the third, which others share, four times the second."""
+    caches = {cache.level: cache for cache in inventory().caches if cache.type != "Instruction"}
+    first, second = (caches[level].size_bytes or 0 for level in (1, 2))
+    return {1: first / 2, 2: second / 2} | ({3: 4 * second} if 3 in caches else {})
+
+
 def existing(path: str, source: str) -> Path:
     """Return the path of a ready-built program given as an argument. Raise SystemExit when it is
     not executable."""

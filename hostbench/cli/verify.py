@@ -310,7 +310,12 @@ def finding_lines(finding: "Finding") -> list[str]:
 
 
 def _hardware_errors(found: "Verification") -> str:
+    from hostbench.base.units import plural
+
     if not found.hardware_errors:
         return "hardware errors: the kernel counts none here (no EDAC, no machine checks)"
-    counted = ", ".join(f"{count} ({source})" for source, count in found.hardware_errors.items())
-    return f"hardware errors meanwhile: {counted}"
+    counted = [f"{count} ({source})" for source, count in found.hardware_errors.items() if count]
+    if not counted:
+        counters = plural(len(found.hardware_errors), "counter")
+        return f"hardware errors meanwhile: none in {counters} of the kernel"
+    return f"hardware errors meanwhile: {'; '.join(counted)}"

@@ -9,7 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from hostbench.base.units import full_sentence, plural
+from hostbench.base.units import full_sentence, plural, some_of
 from hostbench.judge.between_jobs import between_jobs, varying_reasons
 from hostbench.judge.condition import condition_of
 from hostbench.judge.figure import Measured, two_figures
@@ -42,6 +42,8 @@ from hostbench.model.table import Metric, ParamMeaning
 BEST = "best"
 # `grouped_reasons` is for more paragraphs than these.
 REASONS_SHOWN = 8
+# A time limit may skip dozens of cases; the tables of the report have a row for each.
+SKIPPED_NAMED = 6
 
 
 def first_choices(
@@ -237,7 +239,7 @@ def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
 
 def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
     """Return each kind of reason once, with one example case, for a reader with more than
-    REASONS_SHOWN paragraphs. Skipped cases are listed by name."""
+    REASONS_SHOWN paragraphs. The first skipped cases are listed by name."""
     return _skipped(cases) + [
         full_sentence(f"{len(pairs)} cases, such as " * (len(pairs) > 1) + ": ".join(pairs[0]))
         for pairs in _kinds_of_reasons(cases)
@@ -283,7 +285,7 @@ def _skipped(cases: Sequence[CaseResult]) -> list[str]:
     """Return why cases were skipped: each reason once, with the cases that have it.
 
     A subsystem whose cases were all skipped for that reason appears as `gpu (7 cases)`: a missing
-    GPU affects many cases.
+    GPU affects many cases. Of many names, only the first SKIPPED_NAMED appear.
     """
     found: dict[str, list[CaseResult]] = {}
     for case in cases:
@@ -297,7 +299,7 @@ def _skipped(cases: Sequence[CaseResult]) -> list[str]:
         whole = [name for name, n in counts.items() if n == there_are[name] > 1]
         names = [f"{name} ({counts[name]} cases)" for name in whole]
         names += [case.title for case in skipped if _subsystem(case) not in whole]
-        sentences.append(full_sentence(f"{', '.join(names)}, skipped: {why}"))
+        sentences.append(full_sentence(f"{some_of(names, SKIPPED_NAMED)}, skipped: {why}"))
     return sentences
 
 

@@ -82,7 +82,7 @@ _MEANING = {
     Verdict.DISTURBED: "other work used the host, as the column host shows, and no undisturbed "
     "figure is left: the host may be able to do more",
     Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
-    Verdict.SKIPPED: "cannot run here",
+    Verdict.SKIPPED: "cannot run here, or the job had no time left",
 }
 _SERIOUS = frozenset({*FAILURES, Verdict.INVALID, Verdict.DISTURBED})
 

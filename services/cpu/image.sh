@@ -17,9 +17,9 @@ done >/etc/dpkg/dpkg.cfg.d/hostbench
 likwid=likwid
 [ "$(dpkg --print-architecture)" != arm64 ] || likwid=
 
-# OpenBLAS for gemm and linpack; the peers.
+# OpenBLAS for gemm and linpack; the peers but perf, which needs all of Perl and Python.
 # shellcheck disable=SC2086 # a package, or none
 apt-get install --yes --no-install-recommends \
-    hpcc libopenblas0-pthread $likwid stress-ng sysbench
+    hpcc libopenblas0-pthread $likwid rt-tests stress-ng sysbench
 # Nothing here calls OpenBLAS's LAPACK. dpkg cannot leave it out: OpenBLAS's set-up looks for it.
 rm /usr/lib/*/openblas-pthread/liblapack.so.3

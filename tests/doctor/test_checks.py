@@ -348,7 +348,9 @@ def test_missing_tools_are_named_with_their_packages(
     found = findings(view_of(tmp_path, hosts.amd_server()))
     peers, openblas = found["peers"], found["openblas"]
     assert peers.state is NOTICE and peers.remedy is not None
-    assert peers.remedy.action == "apt-get install likwid stress-ng hpcc libopenblas0-pthread"
+    assert peers.remedy.action == (
+        "apt-get install likwid stress-ng hpcc libopenblas0-pthread linux-perf rt-tests"
+    )
     assert peers.remedy.needs_root
     assert openblas.state is NOTICE
     mem_peers = found["mem_peers"]

@@ -74,6 +74,10 @@ def run(
 FMA: Params = {"dtype": "fp64", "isa": "avx2", "threads": 2}
 SCALAR: Params = {"dtype": "fp64", "isa": "scalar"}
 WIDE: Params = {"dtype": "fp32", "isa": "avx512"}
+GETPPID: Params = {"call": "getppid", "threads": 1}
+PIPE: Params = {"by": "pipe", "between": "processes"}
+PIPE_OF_THREADS: Params = {"by": "pipe", "between": "threads"}
+TIMER: Params = {"by": "timer", "on": "same_cpu"}
 
 
 @pytest.mark.parametrize(
@@ -104,6 +108,28 @@ def test_a_light_peer(
 
 def _has(flag: str) -> bool:
     return flag in Path("/proc/cpuinfo").read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload", "params", "rate_s"),
+    [
+        pytest.param("perf", "syscall", GETPPID, 2e-7, marks=needs("perf")),
+        pytest.param("perf", "context_switch", PIPE, 4e-6, marks=needs("perf")),
+        pytest.param("perf", "context_switch", PIPE_OF_THREADS, 4e-6, marks=needs("perf")),
+        pytest.param("cyclictest", "wakeup", TIMER, 1e-4, marks=needs("cyclictest")),
+    ],
+)
+def test_a_peer_that_times_the_kernel(
+    transport: LocalTransport, tool: str, workload: str, params: Params, rate_s: float
+) -> None:
+    """As long as ours: 0.1 s."""
+    beside = Beside(cpus=LAST, rate=rate_s, elapsed_s=0.1)
+    (start, end), value = run(transport, tool, workload, params, beside)
+    assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+    assert start.version and start.version[0].isdigit()
+    assert start.command[:3] == ("taskset", "--cpu-list", str(LAST[0]))
+    assert 2e-8 < value < 0.1
+    assert end.elapsed_s < 10 and end.left_behind == 0
 
 
 SMALL: Params = {"pages": "4k", "isa": "sse2", "size_bytes": 64_000_000}

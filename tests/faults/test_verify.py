@@ -1,5 +1,6 @@
 """hostbench verify over real programs, and over one that computes wrong (the build `flips`)."""
 
+import io
 import json
 import os
 import random
@@ -14,10 +15,10 @@ from typing import Any
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.verify import exposure_sentence
+from hostbench.cli.verify import exposure_sentence, show_verification
 from hostbench.host.hardware_errors import error_counts, hottest_celsius
 from hostbench.host.inventory import inventory
-from hostbench.model.verification import Exposure
+from hostbench.model.verification import Exposure, Verification
 from hostbench.plan.grid import make_plan
 from hostbench.plan.workloads import find_workload
 from hostbench.programs.program import load_program, load_programs
@@ -293,6 +294,29 @@ def test_a_signal_keeps_what_was_checked(tmp_path: Path, number: signal.Signals)
     assert command.is_gone_soon()
 
 
+@pytest.mark.skipif(len(CPUS) < 2, reason="one CPU")
+def test_a_cpu_that_goes_away_is_no_error_and_is_left_alone(tmp_path: Path) -> None:
+    """As when it goes offline or leaves the cpuset: the kernel takes it from the process's mask."""
+    command = Command(tmp_path)
+    process = command.start("verify", "--for=10m", "--subsystem=cpu")
+    wait_until(lambda: seen_arguments(command), lambda: "no trial began")
+    os.sched_setaffinity(process.pid, CPUS[:1])
+    seen: list[str] = []
+
+    def several() -> bool:
+        seen.extend(text for text in seen_arguments(command) if text not in seen)
+        return len(seen) > 8
+
+    wait_until(several, lambda: f"too few trials: {seen}")
+    process.send_signal(signal.SIGTERM)
+    ended = end_of(process)
+    assert ended.code == ExitCode.TERMINATED and "0 errors in" in ended.output, ended.errors
+    # One trial is under way, and the next may have been planned before.
+    assert all(f"--cpus={CPUS[0]}\0" in text for text in seen if text not in seen[:3]), seen
+    assert str(CPUS[0]) in exposures(stored(command))["cpu"]["checks_of_cpu"]
+    assert stored(command)["findings"] == []
+
+
 def seen_arguments(command: Command) -> list[str]:
     found = []
     for pid in command.program_pids():
@@ -347,23 +371,52 @@ def test_counts_of_the_kernel(tmp_path: Path) -> None:
     sys, proc = tmp_path / "sys", tmp_path / "proc"
     controller = sys / "devices" / "system" / "edac" / "mc" / "mc0"
     sensor = sys / "class" / "hwmon" / "hwmon3"
-    for folder in (controller, sensor, proc):
+    dimm, nameless = controller / "dimm0", controller / "dimm1"
+    for folder in (dimm, nameless, sensor, proc):
         folder.mkdir(parents=True)
     assert error_counts(proc, sys) == {} and hottest_celsius(sys) is None
     (controller / "ce_count").write_text("4\n")
     (controller / "ue_count").write_text("0\n")
+    (controller / "ce_noinfo_count").write_text("1\n")
+    (dimm / "dimm_label").write_text("CPU_SrcID#0_MC#0_Chan#1_DIMM#0\n")
+    (dimm / "dimm_ce_count").write_text("3\n")
+    (nameless / "dimm_label").write_text("\n")
+    (nameless / "dimm_ue_count").write_text("0\n")
     (proc / "interrupts").write_text(
-        "            CPU0       CPU1\n MCE:          1          2   Machine check exceptions\n"
+        "            CPU0       CPU1\n THR:          0          5   Threshold APIC interrupts\n"
+        " DFR:          0          0   Deferred Error APIC interrupts\n"
+        " MCE:          1          2   Machine check exceptions\n"
         " MCP:         70         70   Machine check polls\n"
     )
     (sensor / "name").write_text("k10temp\n")
     (sensor / "temp1_input").write_text("61500\n")
+    edac = "/sys/devices/system/edac/mc/mc0"
     assert error_counts(proc, sys) == {
-        "/sys/devices/system/edac/mc/mc0/ce_count": 4,
-        "/sys/devices/system/edac/mc/mc0/ue_count": 0,
+        f"{edac}/ce_count": 4,
+        f"{edac}/ue_count": 0,
+        f"{edac}/dimm0/dimm_ce_count, CPU_SrcID#0_MC#0_Chan#1_DIMM#0": 3,
+        f"{edac}/dimm1/dimm_ue_count": 0,
+        "/proc/interrupts THR": 5,
+        "/proc/interrupts DFR": 0,
         "/proc/interrupts MCE": 3,
     }
     assert hottest_celsius(sys) == 61.5
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        ({}, "hardware errors: the kernel counts none here (no EDAC, no machine checks)"),
+        ({"a": 0, "b": 0}, "hardware errors meanwhile: none in 2 counters of the kernel"),
+        ({"a": 0, "b": 3, "c": 1}, "hardware errors meanwhile: 3 (b); 1 (c)"),
+    ],
+)
+def test_of_many_counters_those_that_moved_are_shown(counts: dict[str, int], line: str) -> None:
+    fields: dict[str, Any] = {"id": "v", "hostname": "h", "machine": None, "cpu": None}
+    fields |= {"cpus": (0,), "began_unix_s": 0.0, "hardware_errors": counts}
+    found, stream = Verification(**fields), io.StringIO()
+    show_verification(found, Path("v.json"), stream)
+    assert line in stream.getvalue().splitlines()
 
 
 def test_every_kernel_takes_the_parameters_of_its_turns() -> None:

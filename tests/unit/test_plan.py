@@ -502,7 +502,7 @@ def test_a_case_of_two_entries_has_the_peers_of_both() -> None:
 def test_an_unknown_peer_names_the_nearest() -> None:
     message = refusal(entry(peers=["likwid"]))
     assert "'likwid'" in message and "did you mean 'likwid-bench'?" in message
-    assert "sysbench or hpcc" in message
+    assert "perf or cyclictest" in message
 
 
 def test_peers_do_not_change_what_a_case_is() -> None:

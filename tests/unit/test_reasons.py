@@ -25,6 +25,19 @@ def test_a_subsystem_of_which_nothing_runs_is_named_once() -> None:
     assert grouped_reasons([*skipped, alone]) == ["gpu (3 cases), net.tcp_rr, skipped: no GPU."]
 
 
+def test_of_many_skipped_cases_the_first_are_named() -> None:
+    late = ("time_limit", "the time of the job was over")
+    others = [case(f"gpu.{name}", Verdict.SKIPPED, late) for name in ("fma", "copy")]
+    skipped = [case(f"mem.w{number}", Verdict.SKIPPED, late) for number in range(8)]
+    cases = [case("mem.read", Verdict.CLEAN), *skipped[:6]]
+    six = "mem.w0, mem.w1, mem.w2, mem.w3, mem.w4, mem.w5"
+    assert reason_paragraphs(cases) == [f"{six}, skipped: {late[1]}."]
+    first = "gpu (2 cases), mem.w0, mem.w1, mem.w2, mem.w3, mem.w4"
+    for sentences in (reason_paragraphs, grouped_reasons, short_reasons):
+        (sentence,) = sentences([*cases, *skipped[6:], *others])
+        assert sentence == f"{first} and 3 more, skipped: {late[1]}."
+
+
 def test_what_many_cases_lack_is_reported_once() -> None:
     lacking = ("unsupported", "no GPU: libcuda.so.1 is not installed")
     busy = (NOT_IDLE, "the host was busy")

@@ -1,10 +1,24 @@
 """The peers of the CPU subsystem: see hostbench.programs.peer."""
 
 from hostbench.programs.peer import Params, Peer
-from services.cpu.peers import hpcc, likwid, stress_ng, sysbench
+from services.cpu.peers import cyclictest, hpcc, likwid, perf_bench, stress_ng, sysbench
 
-_TESTS = (likwid.Likwid, stress_ng.StressNg, sysbench.Sysbench, hpcc.Hpl)
-_FINDERS = (likwid.peer, stress_ng.peer, sysbench.peer, hpcc.peer)
+_TESTS = (
+    likwid.Likwid,
+    stress_ng.StressNg,
+    sysbench.Sysbench,
+    hpcc.Hpl,
+    perf_bench.PerfBench,
+    cyclictest.Cyclictest,
+)
+_FINDERS = (
+    likwid.peer,
+    stress_ng.peer,
+    sysbench.peer,
+    hpcc.peer,
+    perf_bench.peer,
+    cyclictest.peer,
+)
 PACKAGES = {test.tool: test.package for test in _TESTS}
 TOOLS = tuple(PACKAGES)
 

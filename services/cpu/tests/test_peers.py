@@ -1,6 +1,7 @@
 """What peers print, recorded from real versions, becomes their figure or a clear reason."""
 
 import contextlib
+import itertools
 import os
 import re
 import subprocess
@@ -27,6 +28,8 @@ TWO = Beside(cpus=(0, 1), rate=200e9, elapsed_s=0.5)
 FMA: Params = {"dtype": "fp64", "isa": "avx512", "threads": 2}
 ADDITIONS: Params = {"dtype": "fp64", "isa": "scalar", "threads": 2}
 WIDE_ADDITIONS: Params = {"dtype": "fp64", "isa": "avx512", "threads": 2}
+GETPPID: tuple[str, Params] = ("syscall", {"call": "getppid", "threads": 1})
+TIMER: tuple[str, Params] = ("wakeup", {"by": "timer", "on": "same_cpu"})
 
 
 def recorded(release: str, name: str) -> str:
@@ -63,6 +66,13 @@ def answers(known: dict[tuple[str, ...], str]) -> Callable[[Sequence[str]], str]
         ("gemm", {"n": 4096, "dtype": "fp64", "threads": 2}, ["hpcc"]),
         ("gemm", {"n": 4096, "dtype": "fp32", "threads": 2}, []),
         ("linpack", {"threads": 2}, []),
+        ("syscall", {"call": "getppid", "threads": 1}, ["perf"]),
+        ("syscall", {"call": "getppid", "threads": 2}, []),
+        ("syscall", {"call": "read", "threads": 1}, []),
+        ("context_switch", {"by": "pipe", "between": "threads"}, ["perf"]),
+        ("context_switch", {"by": "futex", "between": "threads"}, []),
+        ("wakeup", {"by": "timer", "on": "same_cpu"}, ["cyclictest"]),
+        ("wakeup", {"by": "futex", "on": "same_cpu"}, []),
         ("nothing", {}, []),
     ],
 )
@@ -72,7 +82,8 @@ def test_what_stands_beside_what(workload: str, params: Params, expected: list[s
 
 
 def test_only_hpcc_is_not_light() -> None:
-    light = {one.tool for one in (*peers("clock", {}), *peers("fma", FMA)) if one.light}
+    beside = (peers("clock", {}), peers("fma", FMA), peers(*GETPPID), peers(*TIMER))
+    light = {one.tool for one in itertools.chain(*beside) if one.light}
     assert light == set(TOOLS) - {"hpcc"}
     assert not peer("hpcc", "linpack", n=100).light
 
@@ -242,6 +253,72 @@ def test_versions(
     assert peer(tool, workload).survey(answers({}), TWO).version is None
 
 
+@pytest.mark.parametrize(
+    ("between", "name", "rate", "loop_us"),
+    [
+        ("processes", "perf-pipe", 3e-6, 6.4275),
+        ("threads", "perf-pipe-threads", 3e-6, 5.335),
+    ],
+)
+def test_half_a_round_trip_of_perf_is_a_hand_over(
+    between: str, name: str, rate: float, loop_us: float
+) -> None:
+    one = peer("perf", "context_switch", by="pipe", between=between)
+    beside = Beside(cpus=(1,), rate=rate, elapsed_s=2000 * 2 * rate)
+    flag = ("-T",) if between == "threads" else ()
+    assert one.command(beside).arguments == (
+        *("taskset", "--cpu-list", "1", "perf", "bench", "sched", "pipe", *flag, "-l", "2000"),
+    )
+    output = recorded("bookworm", name)
+    assert one.parse(output, beside) == pytest.approx(loop_us * 1e-6 / 2)
+    other = recorded(
+        "bookworm", {"processes": "perf-pipe-threads", "threads": "perf-pipe"}[between]
+    )
+    longer = beside.model_copy(update={"elapsed_s": beside.elapsed_s * 2})
+    for text, at in ((other, beside), (output, longer), (output.replace("usecs", "secs"), beside)):
+        with pytest.raises(BadOutput):
+            one.parse(text, at)
+
+
+def test_perf_calls_getppid_as_often_as_ours() -> None:
+    one = peer("perf", GETPPID[0], **GETPPID[1])
+    beside = Beside(cpus=(0,), rate=2e-7, elapsed_s=0.02)
+    assert one.command(beside).arguments[3:] == (
+        "perf",
+        "bench",
+        "syscall",
+        "basic",
+        "-l",
+        "100000",
+    )
+    assert one.parse(recorded("bookworm", "perf-syscall"), beside) == pytest.approx(0.16972e-6)
+    for elapsed_s, rate, loops in (
+        (3600.0, 2e-7, 2**31 - 1),
+        (0.1, 0.0, 2**31 - 1),
+        (0.0, 0.0, 100),
+    ):
+        other = Beside(cpus=(0,), rate=rate, elapsed_s=elapsed_s)
+        assert one.command(other).arguments[-1] == str(loops)
+    ask = answers({("perf", "version"): recorded("bookworm", "perf-version")})
+    assert one.survey(ask, beside).version == "6.1.187"
+    unsupported = one.survey(answers({}), beside).unsupported
+    assert unsupported is not None and "this kernel" in unsupported
+
+
+def test_cyclictest_waits_for_as_many_timers_as_fit() -> None:
+    one = peer("cyclictest", TIMER[0], **TIMER[1])
+    beside = Beside(cpus=(1,), rate=5e-5, elapsed_s=0.1)
+    arguments = one.command(beside).arguments
+    assert arguments[:4] == ("taskset", "--cpu-list", "1", "sh") and arguments[-1] == "--loops=100"
+    output = recorded("bookworm", "cyclictest")
+    assert one.parse(output, beside) == 68260e-9
+    for text, part in ((output.replace("C:    100", "C:     99"), "99"), ("", "thread 0")):
+        with pytest.raises(BadOutput, match=part):
+            one.parse(text, beside)
+    ask = answers({("cyclictest", "--help"): recorded("bookworm", "cyclictest-help")})
+    assert one.survey(ask, beside).version == "2.40"
+
+
 def test_hpl_and_dgemm_from_recorded_reports() -> None:
     hpl = peer("hpcc", "linpack", n=600)
     assert hpl.parse(recorded("bookworm", "hpcc-2-ranks"), TWO) == 0.00875783 * 1e12
@@ -363,7 +440,9 @@ def test_the_page_says_what_stands_beside_what() -> None:
     grid_of_params: list[Params] = [
         {"isa": isa, "dtype": dtype, "n": 100} for isa in isas for dtype in ("fp64", "fp32")
     ]
-    for workload in ("clock", "fma", "mul_add", "add_sub", "linpack", "gemm"):
+    grid_of_params += [GETPPID[1], TIMER[1], {"by": "pipe", "between": "processes"}]
+    workloads = ("clock", "fma", "mul_add", "add_sub", "linpack", "gemm")
+    for workload in (*workloads, "syscall", "context_switch", "wakeup"):
         for params in grid_of_params:
             for one in peers(workload, params):
                 row = [line for line in rows if one.tool in line and f"`cpu.{workload}`" in line]

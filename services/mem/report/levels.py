@@ -27,8 +27,8 @@ BEST = "access_time_s_best"
 MEANING = Paragraph(
     "Levels of the hierarchy as the curve shows them. A level ends between the last working set "
     "that is as fast as the smaller ones and the next one. Times are those of the best slice, "
-    "since other programs and guests can only lengthen them. The table names the kernel's cache "
-    "if its size is between these two working sets, or within 10 % of them."
+    "since other programs and guests can only lengthen them. A cache is as the kernel says if its "
+    "size is between these two working sets, or within 10 % of them."
 )
 
 

@@ -4,6 +4,7 @@ import functools
 import random
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,7 @@ from tests.unit.memory_documents import (
 )
 from tests.unit.report_sections import LESS, bars, blocks_of, charts, curves, flat, tables
 
+ROOT = Path(__file__).parents[3]
 LADDER: tuple[tuple[str, Mapping[str, object]], ...] = tuple(
     ("pointer_chase", {"size_bytes": (1 << exponent) * part // 16, "threads": 1})
     for exponent in range(12, 32)
@@ -411,6 +413,33 @@ def test_jumps_are_curves_with_the_cache_of_instructions() -> None:
     assert all(re.fullmatch(r"[\d.]+ cycle", str(row[3])) for row in group.rows)
     (headline,) = report(document.cases, document).headline
     assert (headline.params["pattern"], headline.params["size_bytes"]) == ("random", GIB)
+
+
+def test_the_page_of_maps_explains_each_chart() -> None:
+    page = (ROOT / "docs" / "maps.md").read_text(encoding="utf-8")
+    sizes = [KIB << exponent for exponent in range(4, 20)]
+    one: Mapping[str, object] = {"threads": 1}
+    drawn = charts(
+        document_of(
+            *(("read", {"size_bytes": size, **one}) for size in sizes),
+            *(("pointer_chase", {"size_bytes": size, **one}) for size in sizes),
+            *(
+                ("pointer_chase", {"size_bytes": size, "stride_bytes": 4096, **one})
+                for size in sizes
+            ),
+            *(("pointer_chase", {"size_bytes": MIB, "chains": n, **one}) for n in (1, 2, 4, 8)),
+            *(("code_chase", {"size_bytes": size, **one}) for size in sizes),
+        )
+    )
+    headings = {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")}
+    assert set(drawn) == {
+        "Bandwidth over the working set",
+        "Latency over the working set",
+        "Latency over the working set, by stride",
+        "Accesses in flight over the chains",
+        "Time of a jump over the size of the code",
+    }
+    assert set(drawn) <= headings
 
 
 def test_latency_under_load_is_joined_by_intensity() -> None:
