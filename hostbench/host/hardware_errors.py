@@ -28,7 +28,7 @@ def error_counts(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[s
 
 
 def _named(count: Path, sys: Path) -> str:
-    """Return where a count is, and of which DIMM it is if the kernel says so."""
+    """Return where a count is, with the label of its DIMM if the kernel has one."""
     label = read_text(count.with_name(_EDAC_LABEL))
     return f"/sys/{count.relative_to(sys)}" + (f", {label}" if label else "")
 

@@ -11,7 +11,7 @@ enum {
     FACTORS = 1024, /* of scale and triad: products stay exact */
     BYTE_VALUES = 255,
     MARK_EVERY = (1 << 15) + 8, /* elements; the line more spreads them over the sets of a cache */
-    ALIKE_BYTES = 1 << 18, /* of an array, that alike rounds work on at least */
+    ALIKE_BYTES = 1 << 18,      /* of an array, that alike rounds work on at least */
 };
 
 static inline bool has_b(const struct ground *ground)
