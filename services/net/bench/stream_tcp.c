@@ -147,12 +147,12 @@ static void reap_all(struct stream *stream, const struct driver *driver)
         reap(stream, 20);
 }
 
-static ssize_t send_zerocopy(struct stream *stream, size_t bytes)
+static ssize_t send_zerocopy(struct stream *stream, const char *from, size_t bytes)
 {
     struct tcp_own *own = stream->own;
     if (own->sent - own->reaped >= UNREAPED_MOST)
         reap(stream, 0);
-    ssize_t sent = send(stream->fd, own->block, bytes, MSG_ZEROCOPY | MSG_NOSIGNAL);
+    ssize_t sent = send(stream->fd, from, bytes, MSG_ZEROCOPY | MSG_NOSIGNAL);
     if (sent < 0 && errno == ENOBUFS) {
         /* As much as net.core.optmem_max allows is on its way. */
         reap(stream, 100);
@@ -166,33 +166,39 @@ static ssize_t send_zerocopy(struct stream *stream, size_t bytes)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-static ssize_t send_some(struct stream *stream, size_t bytes)
+/* What is left of the block, which begins again at its begin. So a place in the stream is always at
+ * the same place of a page, at either end and in the kernel between them: a copy between places that
+ * differ in a page takes up to a tenth longer. */
+static ssize_t send_some(struct stream *stream, uint64_t left)
 {
     struct tcp_own *own = stream->own;
-    off_t offset = 0;
+    uint32_t block = stream->test->block_bytes;
+    off_t offset = (off_t)(stream->counts.bytes % block);
+    size_t bytes = block - (size_t)offset;
+    if (left < bytes)
+        bytes = left;
     switch (stream->test->send_path) {
     case SEND_SENDFILE:
         return sendfile(stream->fd, own->file, &offset, bytes);
     case SEND_ZEROCOPY:
-        return send_zerocopy(stream, bytes);
+        return send_zerocopy(stream, own->block + offset, bytes);
     case SEND_COPY:
         break;
     }
-    return send(stream->fd, own->block, bytes, MSG_NOSIGNAL);
+    return send(stream->fd, own->block + offset, bytes, MSG_NOSIGNAL);
 }
 
 static int send_all(struct stream *stream, const struct driver *driver, struct pacing *pacing)
 {
     struct stream_counts *counts = &stream->counts;
-    uint64_t share = role_share(stream), block = stream->test->block_bytes;
+    uint64_t share = role_share(stream);
     struct stall stall = {0};
     double now = counts->first_s;
     while (counts->bytes < share && !driver->stopping(driver->context) &&
            !driver->over(driver->context, counts->bytes, now)) {
         if ((now = pacing_wait(pacing, driver, counts->bytes, now)) < 0)
             break;
-        uint64_t left = share - counts->bytes;
-        ssize_t sent = send_some(stream, left < block ? left : block);
+        ssize_t sent = send_some(stream, share - counts->bytes);
         if (sent < 0 && !role_again(errno))
             return role_failed(stream, "sending", errno, NULL);
         now = now_s();
@@ -235,9 +241,12 @@ static ssize_t receive_some(struct stream *stream)
 {
     struct tcp_own *own = stream->own;
     uint32_t block = stream->test->block_bytes;
+    if (block < RECEIVE_LEAST)
+        block = RECEIVE_LEAST;
+    size_t at = stream->counts.bytes % block;
     if (stream->test->truncate)
         return recv(stream->fd, NULL, TRUNCATE_MOST, MSG_TRUNC);
-    return recv(stream->fd, own->block, block < RECEIVE_LEAST ? RECEIVE_LEAST : block, 0);
+    return recv(stream->fd, own->block + at, block - at, 0);
 }
 
 static int receive_all(struct stream *stream, const struct driver *driver)
