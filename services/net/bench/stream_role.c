@@ -8,10 +8,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
-double role_begin(void)
+/* A blocked call comes back that often to see whether it is to stop. A receiver's is shorter: it
+ * learns by it that there is no more to come. */
+enum { SEND_LOOK_MS = 100, RECEIVE_LOOK_MS = 20 };
+
+static void set_timeouts(int fd, unsigned look_ms)
 {
-    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    struct timeval look = {.tv_usec = (suseconds_t)look_ms * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &look, sizeof look);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
+}
+
+/* The socket's time limit only where the user may have no timer. */
+void role_begin(struct stream *stream, struct role_run *run)
+{
+    unsigned look_ms = stream->role == ROLE_SEND ? SEND_LOOK_MS : RECEIVE_LOOK_MS;
+    run->ticking = ticks_begin(&run->ticks, look_ms);
+    if (!run->ticking)
+        set_timeouts(stream->fd, look_ms);
+    run->before_cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void report_tcp(struct stream *stream)
@@ -27,10 +45,12 @@ static void report_tcp(struct stream *stream)
     counts->tcp_rtt_s = tcp.rtt_s;
 }
 
-void role_end(struct stream *stream, double before_cpu_s)
+void role_end(struct stream *stream, struct role_run *run)
 {
     struct stream_counts *counts = &stream->counts;
-    counts->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - before_cpu_s;
+    counts->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - run->before_cpu_s;
+    if (run->ticking)
+        ticks_end(&run->ticks);
     endpoint_buffers_in_force(stream->fd, &counts->send_buffer_bytes,
                               &counts->receive_buffer_bytes);
     if (stream->test->protocol == PROTOCOL_TCP) {

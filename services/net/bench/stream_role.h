@@ -3,19 +3,27 @@
 #define NET_BENCH_STREAM_ROLE_H
 
 #include "stream.h"
+#include "ticks.h"
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Around what a role does in a phase: its CPU time, and what the kernel says. `before_cpu_s` is what
- * the first of them gives. */
-double role_begin(void);
-void role_end(struct stream *stream, double before_cpu_s);
+/* A role's thread in a phase. */
+struct role_run {
+    double before_cpu_s;
+    struct ticks ticks;
+    bool ticking;
+};
+
+/* Around what a role does in a phase: its CPU time, what the kernel says, and that a blocked call
+ * comes back now and then, for a look whether to stop. */
+void role_begin(struct stream *stream, struct role_run *run);
+void role_end(struct stream *stream, struct role_run *run);
 
 /* Sets `what` from what was being done; the negative errno. `remedy` may be NULL. */
 int role_failed(struct stream *stream, const char *doing, int error, const char *remedy);
 /* Whether a call that gave this errno is to be made again: it was interrupted, or had nothing to do
- * for as long as the socket's time limit. */
+ * until it was time to look. */
 bool role_again(int error);
 /* Notes a call that brought this many bytes. */
 void role_received(struct stream *stream, const struct driver *driver, uint64_t bytes);

@@ -6,19 +6,6 @@
 #include "stream_udp.h"
 
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-
-/* A blocked call comes back that often to see whether it is to stop. A receiver's is shorter: it
- * learns by it that there is no more to come. */
-enum { SEND_WAIT_US = 100000, RECEIVE_WAIT_US = 20000 };
-
-static void set_waits(int fd)
-{
-    struct timeval send = {.tv_usec = SEND_WAIT_US}, receive = {.tv_usec = RECEIVE_WAIT_US};
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &send, sizeof send);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &receive, sizeof receive);
-}
 
 static bool bulk(const struct stream *stream)
 {
@@ -43,7 +30,6 @@ int stream_open(struct stream *stream)
     int error = set_options(stream);
     if (error || !bulk(stream))
         return error;
-    set_waits(stream->fd);
     atomic_store(&stream->expected, STREAM_UNKNOWN);
     return stream->test->protocol == PROTOCOL_TCP ? tcp_open(stream) : udp_open(stream);
 }

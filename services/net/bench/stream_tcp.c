@@ -221,7 +221,8 @@ static void set_nodelay(int fd, int on)
 
 int tcp_send(struct stream *stream, const struct driver *driver)
 {
-    double before_cpu_s = role_begin();
+    struct role_run run;
+    role_begin(stream, &run);
     struct pacing pacing;
     set_nodelay(stream->fd, 0); /* small blocks share packets, as is TCP's default */
     stream->counts.first_s = now_s();
@@ -231,7 +232,7 @@ int tcp_send(struct stream *stream, const struct driver *driver)
     set_nodelay(stream->fd, 1); /* the last of it goes out now */
     if (!error && stream->test->send_path == SEND_ZEROCOPY)
         reap_all(stream, driver);
-    role_end(stream, before_cpu_s);
+    role_end(stream, &run);
     return error;
 }
 
@@ -271,8 +272,9 @@ static int receive_all(struct stream *stream, const struct driver *driver)
 
 int tcp_receive(struct stream *stream, const struct driver *driver)
 {
-    double before_cpu_s = role_begin();
+    struct role_run run;
+    role_begin(stream, &run);
     int error = receive_all(stream, driver);
-    role_end(stream, before_cpu_s);
+    role_end(stream, &run);
     return error;
 }

@@ -262,7 +262,8 @@ static int send_all(struct stream *stream, const struct driver *driver, struct p
 
 int udp_send(struct stream *stream, const struct driver *driver)
 {
-    double before_cpu_s = role_begin();
+    struct role_run run;
+    role_begin(stream, &run);
     struct pacing pacing;
     int error = set_segment(stream, stream->test->block_bytes);
     write_marks(stream);
@@ -273,7 +274,7 @@ int udp_send(struct stream *stream, const struct driver *driver)
     stream->counts.last_s = now_s();
     if (!error)
         error = set_segment(stream, 0);
-    role_end(stream, before_cpu_s);
+    role_end(stream, &run);
     return error;
 }
 
@@ -430,14 +431,15 @@ static void note_dropped_datagrams(struct stream *stream)
 int udp_receive(struct stream *stream, const struct driver *driver)
 {
     struct udp_own *own = stream->own;
-    double before_cpu_s = role_begin();
+    struct role_run run;
+    role_begin(stream, &run);
     sequence_clear(own->sequence);
     own->received = 0;
     int error = receive_all(stream, driver);
     stream->counts.duplicated = own->sequence->duplicated;
     stream->counts.reordered = own->sequence->reordered;
     stream->counts.gro = own->gro;
-    role_end(stream, before_cpu_s);
+    role_end(stream, &run);
     note_dropped_datagrams(stream);
     return error;
 }
