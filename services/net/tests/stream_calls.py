@@ -21,6 +21,7 @@ MODULES = (
     "stream_role",
     "stream_tcp",
     "stream_udp",
+    "ticks",
 )
 HARNESS = ("cpulist", "textfile", "monotonic")
 TIMEOUT_S = 60.0

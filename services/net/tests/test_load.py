@@ -17,7 +17,7 @@ SOURCES = (
     PROBE,
     *(BENCH / f"{name}.c" for name in ("load", "endpoint", "endpoint_facts", "test")),
     *(BENCH / f"{name}.c" for name in ("stream_run", "stream_role", "stream_tcp", "stream_udp")),
-    *(BENCH / f"{name}.c" for name in ("sequence", "pacing")),
+    *(BENCH / f"{name}.c" for name in ("sequence", "pacing", "ticks")),
     *(HARNESS / f"{name}.c" for name in ("cpulist", "textfile")),
 )
 

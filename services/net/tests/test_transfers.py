@@ -1,5 +1,6 @@
 """Bulk streams over the loopback, each path: nothing lost or made up, and what was in force."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,15 @@ def test_the_rate_is_the_one_requested(transfer: Transfer, path: str) -> None:
 def test_the_ramp_is_not_in_the_figures(transfer: Transfer, path: str) -> None:
     both = transfer(path=path, ramp=0.2, work=1472 * 50, rate=20e6, buffers=BUFFERS)
     assert both.sender["bytes"] == both.receiver["bytes"] == 1472 * 50
+
+
+@pytest.mark.parametrize("path", ["copy", "single"])
+def test_a_receiver_ends_without_timers(program: Path, path: str) -> None:
+    """Of a user who may have no more of them. All that is dropped has the receiver wait in vain."""
+    words = [f"path={path}", "block=1472", "duration=0.1", "drop=2" if path == "single" else ""]
+    without = ["prlimit", "--sigpending=0", str(program), *filter(None, words)]
+    run = subprocess.run(without, capture_output=True, text=True, timeout=20)
+    assert run.returncode == 0, run.stderr
 
 
 def test_the_first_call_is_distinguished(transfer: Transfer) -> None:
