@@ -12,16 +12,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 from benchmarks.decisions.page import show
 from benchmarks.programs import ROOT
 from benchmarks.tables import README
 from hostbench.base.exitcode import ExitCode
-from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.sets import EARLIER_MOST
-from hostbench.results.store import DOCUMENT
-from tests.unit.decided import Hosts
+from tests.unit.decided import Hosts, indexed
 
 RUNS = 5
 # The words of these commands: a command that fails is not timed.
@@ -56,22 +53,6 @@ QUESTIONS = (
 )
 
 
-def fill(results: Path, question: Question) -> None:
-    """Make an index of made-up jobs; their documents are empty, since no command reads them."""
-    titles = tuple(f"cpu.fma {number}" for number in range(question.cases))
-    hosts = Hosts(titles)
-    jobs = {job.job: job for job in hosts.jobs(question.jobs)}
-    for job in jobs:
-        (results / job).mkdir()
-        (results / job / DOCUMENT).touch()
-    read = "hostbench.decisions.index.read_figures"
-    with (
-        mock.patch(read, lambda document: jobs[document.parent.name]),
-        FigureIndex(results) as index,
-    ):
-        index.refresh()
-
-
 def took_s(question: Question, results: Path) -> float:
     """Return how long a command takes, from its start to its end."""
     command = [sys.executable, "-m", "hostbench", *question.arguments, "--results", str(results)]
@@ -89,7 +70,8 @@ def table() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for one in QUESTIONS:
         with tempfile.TemporaryDirectory() as place:
-            fill(Path(place), one)
+            titles = tuple(f"cpu.fma {number}" for number in range(one.cases))
+            indexed(Path(place), Hosts(titles).jobs(one.jobs))
             times = [took_s(one, Path(place)) for _ in range(RUNS)]
         yield (
             f"| {one.name} | {one.jobs:,} | {one.cases} | {statistics.median(times):.2f} s "

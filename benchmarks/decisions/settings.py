@@ -4,8 +4,8 @@ usage: python -m benchmarks.decisions.settings [--short] [--again] [--minutes N]
        python -m benchmarks.decisions.settings --table | --readme
 
 Measures two hundred tests of identical settings, every other one beside a stress-ng that takes 30 %
-of a CPU, and twenty of each of some settings that do differ. This takes an hour on two CPUs; with
---short, two tests of each in twelve minutes. Each test is saved when it ends, and a later call
+of a CPU, and twenty of each of some settings that do differ. This takes 50 minutes on two CPUs;
+with --short, two tests of each in twelve minutes. Each test is saved when it ends, and a later call
 continues from there unless --again is given. With --minutes, no test begins after that many
 minutes. --beside names what else runs on the host. --table prints what this script and
 benchmarks.decisions.fresh have measured, --readme writes it into README and

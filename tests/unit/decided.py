@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest import mock
 
+from hostbench.decisions.index import FigureIndex
 from hostbench.model.decision import CaseFigure, JobFigures
 from hostbench.model.result import ResultDocument
-from hostbench.results.store import JobDirectory
+from hostbench.results.store import DOCUMENT, JobDirectory
 from tests.unit.report_documents import full_run
 
 BEGAN_UNIX_S = 1.7952e9
@@ -112,3 +114,18 @@ def stored_job(
 @functools.cache
 def _base() -> ResultDocument:
     return full_run(2, ("fma",))
+
+
+def indexed(results: Path, jobs: Sequence[JobFigures]) -> None:
+    """Fill the index of a results directory with these jobs. Their documents are empty: what
+    decides reads the index alone."""
+    by_id = {job.job: job for job in jobs}
+    for job in by_id:
+        (results / job).mkdir()
+        (results / job / DOCUMENT).touch()
+    read = "hostbench.decisions.index.read_figures"
+    with (
+        mock.patch(read, lambda document: by_id[document.parent.name]),
+        FigureIndex(results) as index,
+    ):
+        index.refresh()

@@ -26,9 +26,8 @@ from hostbench.decisions.words import (
 from hostbench.model.decision import Comparison, FigureKind, JobFigures, Word
 from hostbench.model.host import Boot
 from hostbench.model.subsystem import MethodChange, Subsystem
-from hostbench.results.store import DOCUMENT
 from tests.patience import quickest
-from tests.unit.decided import Hosts, case
+from tests.unit.decided import Hosts, case, indexed
 
 NAMES = ("A", "B")
 CHANGED = frozenset({Word.WORSE, Word.BETTER})
@@ -395,16 +394,7 @@ def test_a_figure_that_never_varies() -> None:
 def test_two_jobs_of_six_hundred_cases_take_less_than_two_seconds(tmp_path: Path) -> None:
     """With the index filled, and with as many earlier jobs as count."""
     hosts = Hosts(tuple(f"cpu.fma {number}" for number in range(600)))
-    by_id = {job.job: job for job in hosts.jobs(EARLIER_MOST + 2)}
-    for job in by_id:
-        (tmp_path / job).mkdir()
-        (tmp_path / job / DOCUMENT).touch()
-    read = "hostbench.decisions.index.read_figures"
-    with (
-        mock.patch(read, lambda document: by_id[document.parent.name]),
-        FigureIndex(tmp_path) as index,
-    ):
-        index.refresh()
+    indexed(tmp_path, hosts.jobs(EARLIER_MOST + 2))
 
     def compared_s() -> float:
         began_s = time.process_time()  # other tests have the CPUs, too
