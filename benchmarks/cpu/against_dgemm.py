@@ -4,7 +4,7 @@ threads: interleaved pairs.
 usage: python -m benchmarks.cpu.against_dgemm [PAIRS [N]] (default 7, n 2048)
 
 The loop is run with every library that cpu-bench finds, and the fastest one is compared with gemm.
-Both sides have huge pages and use the same CPUs.
+Both sides have huge pages, and each of their threads has a CPU of its own, the same for both.
 """
 
 import os
@@ -20,7 +20,7 @@ from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.pages import GLIBC_HUGE_PAGES
 from benchmarks.quiet import quietly
 
-SOURCE = Path(__file__).with_name("dgemm_loop.c")
+SOURCES = [Path(__file__).with_name(name) for name in ("dgemm_loop.c", "cpu_each.c")]
 SECONDS = 1
 SWEEPS = 2
 METRIC = "operations_per_second_makespan"
@@ -33,7 +33,7 @@ def build(name: str, library: str, directory: Path) -> Path:
     program = directory / f"dgemm_loop_{name}"
     names = [f"-D{one}={PREFIXES[name]}{one}" for one in ("cblas_dgemm", "cblas_sgemm")]
     path = f"-Wl,-rpath,{Path(library).parent}"
-    subprocess.run(["gcc", "-O2", *names, "-o", program, SOURCE, library, path], check=True)
+    subprocess.run(["gcc", "-O2", *names, "-o", program, *SOURCES, library, path], check=True)
     return program
 
 

@@ -4,10 +4,11 @@ usage: [XHPL=/path/of/xhpl] python -m benchmarks.cpu.against_hpl [PAIRS [N [LIBR
 (default 7, n 8000, library pinned where it is there, else system)
 
 HPL runs with its best combination of four block sizes and of ranks x threads, which is found first,
-and with huge pages for its matrix, as ours has. XHPL names the program: netlib's HPL built with
--DHPL_CALL_CBLAS and linked to libopenblas.so.0. Without it, the HPL inside hpcc is used, which
-takes a minute for every figure. Both call the system's OpenBLAS. The names in the pinned library
-have a prefix, so for it a library that forwards each call is built and preloaded. Needs the Debian
+with huge pages for its matrix, and with a CPU for each thread, as ours has. XHPL names the program:
+netlib's HPL built with -DHPL_CALL_CBLAS and linked to libopenblas.so.0. Without it, the HPL inside
+hpcc is used, which takes a minute for every figure. Both call the system's OpenBLAS. A library is
+built and preloaded that gives HPL's threads their CPUs and forwards each call to the pinned
+library, whose names have a prefix. Needs the Debian
 packages libopenblas0-pthread and hpcc or openmpi-bin.
 """
 
@@ -56,24 +57,23 @@ def shapes(threads: int) -> list[Shape]:
     return list(dict.fromkeys([Shape(p, threads // p, 1), Shape(1, 1, threads)]))
 
 
-def handing_on(library: str, directory: Path) -> Path:
-    """Build a library to preload: its functions call those of `library` of the same name with the
-    prefix."""
+def preloaded(library: str, called: Sequence[str], directory: Path) -> Path:
+    """Build a library to preload. It gives each thread of `library` a CPU of its own, and its
+    functions of the names `called` call those of `library` of the same name with the prefix."""
     lines = [
         f'__asm__(".globl cblas_{name}\\n.type cblas_{name}, @function\\n'
         f'cblas_{name}: jmp {PREFIX}cblas_{name}@PLT");'
-        for name in CALLED
+        for name in called
     ]
-    source, made = directory / "handing_on.c", directory / "handing_on.so"
+    source, made = directory / "preloaded.c", directory / "preloaded.so"
     source.write_text("\n".join(lines) + "\n")
     path = f"-Wl,-rpath,{Path(library).parent}"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, source, library, path], check=True)
+    sources = [source, Path(__file__).with_name("cpu_each.c")]
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, *sources, library, path], check=True)
     return made
 
 
-def hpl(
-    n: int, sizes: Sequence[int], shape: Shape, preload: Path | None = None
-) -> dict[int, float]:
+def hpl(n: int, sizes: Sequence[int], shape: Shape, preload: Path) -> dict[int, float]:
     """Return the operations per second by block size.
 
     Raise SystemExit when HPL's residual check failed.
@@ -95,8 +95,7 @@ def hpl(
         for name in ("hpccinf.txt", "HPL.dat"):
             (Path(scratch) / name).write_text(text)
         # For the ranks only: mpirun itself calls no BLAS.
-        loaded = ["env", f"LD_PRELOAD={preload}"] if preload else []
-        program = [*loaded, XHPL or "hpcc"]
+        program = ["env", f"LD_PRELOAD={preload}", XHPL or "hpcc"]
         command = ["taskset", "-c", cpus, "mpirun", "-np", str(ranks), *binding, *program]
         run = subprocess.run(
             command, check=True, cwd=scratch, env=environment, capture_output=True, text=True
@@ -110,7 +109,7 @@ def hpl(
     return {int(nb): float(rate) * 1e9 for nb, rate in found}
 
 
-def best_of_hpl(n: int, threads: int, preload: Path | None) -> tuple[Shape, int, dict[str, float]]:
+def best_of_hpl(n: int, threads: int, preload: Path) -> tuple[Shape, int, dict[str, float]]:
     """Return the fastest shape and block size, and the best figure of each combination tried."""
     tried: dict[tuple[Shape, int], float] = {}
     for _ in range(SWEEPS):
@@ -158,7 +157,7 @@ def main() -> None:
     print("| n | threads | linpack Gop/s | HPL | its best | ratio: median | min – max | pairs |")
     print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
-        preload = handing_on(library["path"], Path(scratch)) if word == "pinned" else None
+        preload = preloaded(library["path"], CALLED if word == "pinned" else (), Path(scratch))
         for threads in sorted({1, ALL_THREADS}):
             shape, size, tried = best_of_hpl(n, threads, preload)
             command = f"linpack --n {n} --library {word} --threads {threads} --duration-s 0.1"

@@ -55,11 +55,16 @@ class ScratchFile:
         return read_report(run.stdout)
 
     def fio_command(self, ours: Events, elapsed_s: float) -> tuple[str, ...]:
-        """Return the fio command for the measurement of one of our trials, on the same CPUs."""
+        """Return the fio command for the measurement of one of our trials, on the same CPUs.
+
+        fio writes the same bytes again and again: it would otherwise change some of every 512,
+        where ours changes one word of every 4 KiB.
+        """
         start = ours["start"]
         cpus = tuple(start["placement"]["cpus"])
         beside = Beside(cpus=cpus, rate=1.0, elapsed_s=elapsed_s, scratch_fd=self.descriptor)
-        return fio.Fio(Case.of(start["workload"], start["params"])).command(beside).arguments
+        command = fio.Fio(Case.of(start["workload"], start["params"])).command(beside)
+        return (*command.arguments, "--scramble_buffers=0")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -171,45 +170,28 @@ def _wait_for(way: Way, port: int, process: "subprocess.Popen[bytes]", *, udp: b
 # ---- iperf3 -------------------------------------------------------------------------------------
 
 IPERF3_LEAST = (3, 18)
-IPERF3_TRIES = 3
 
 
 def iperf3(way: Way, placement: Placement, *options: str, seconds: float) -> dict[str, Any]:
-    """Return the `end` object of iperf3's JSON output. The ramp is left out, as in our runs.
-
-    A run that ends without a report, which iperf3 does now and then, is repeated and named.
-    """
-    for _ in range(IPERF3_TRIES):
-        code, output = _run_iperf3(way, placement, *options, seconds=seconds)
-        if output.startswith("{"):
-            break
-        print(f"iperf3 ended with {code} and no report: {output!r}", file=sys.stderr, flush=True)
-    else:
-        raise SystemExit(f"iperf3 gave no report in {IPERF3_TRIES} tries")
-    report: dict[str, Any] = json.loads(output)
-    if code or "error" in report:
-        raise SystemExit(f"iperf3: {report.get('error', output)}")
-    end: dict[str, Any] = report["end"]
-    return end
-
-
-def _run_iperf3(way: Way, placement: Placement, *options: str, seconds: float) -> tuple[int, str]:
-    """Run a server and a client. Return the client's exit code and what it printed."""
+    """Return the `end` object of iperf3's JSON output. The ramp is left out, as in our runs."""
     file = tool("iperf3", "IPERF3")
     client = way.at_near("taskset", "-c", placement.near, file, "-c", way.address, "-p", str(PORT))
     listening = (file, "-s", "-1", "-B", way.address, "-p", str(PORT))
     command = [*client, "-J", "-O", f"{RAMP_S:g}", "-t", f"{seconds:g}", *options]
+    # Standard error is apart: iperf3 warns there of datagrams above the MSS.
     with (
         server(way, placement.far, *listening, port=PORT) as far,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as near,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as near,
     ):
         time.sleep(RAMP_S / 2)
         _pin_threads(near.pid, placement.near)
         _pin_threads(far.pid, placement.far)
         output = near.communicate(timeout=TIMEOUT_S)[0]
-    return near.returncode, output
+    report: dict[str, Any] = json.loads(output or "{}")
+    if near.returncode or "error" in report:
+        raise SystemExit(f"iperf3: exit {near.returncode}: {report.get('error', output.decode())}")
+    end: dict[str, Any] = report["end"]
+    return end
 
 
 def _pin_threads(process: int, cpus: str) -> None:

@@ -271,12 +271,15 @@ static void *send_start(void *context)
     return NULL;
 }
 
-/* By a thread of its own. The kernel appends what a thread sends to a page that it keeps for the
- * thread: a stream that begins behind an odd number of bytes is copied more slowly to its end. */
+/* The kernel appends what a thread sends over TCP to a page that it keeps for the thread, and begins
+ * at the page's begin when nobody uses it any more. BEGIN has been answered, so its bytes are gone;
+ * those of START are still there when the stream begins, and would shift all its copies. So another
+ * thread sends START where this one, the first, sends a stream. */
 void session_start_phase(struct session *session)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, send_start, session))
+    bool streams = session->test->protocol == PROTOCOL_TCP && session->streams[0].role == ROLE_SEND;
+    if (!streams || pthread_create(&thread, NULL, send_start, session))
         send_start(session);
     else
         pthread_join(thread, NULL);

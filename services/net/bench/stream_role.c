@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* A blocked call comes back that often to see whether it is to stop. A receiver's is shorter: it
- * learns by it that there is no more to come. */
+/* So often a blocked call comes back, and the role looks whether to stop. Receivers look more often:
+ * it is how they learn that no more will come. */
 enum { SEND_LOOK_MS = 100, RECEIVE_LOOK_MS = 20 };
 
 static void set_timeouts(int fd, unsigned look_ms)
@@ -22,7 +22,7 @@ static void set_timeouts(int fd, unsigned look_ms)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
 }
 
-/* The socket's time limit only where the user may have no timer. */
+/* Sets time limits on the socket where there is no timer: a user may have only so many. */
 void role_begin(struct stream *stream, struct role_run *run)
 {
     unsigned look_ms = stream->role == ROLE_SEND ? SEND_LOOK_MS : RECEIVE_LOOK_MS;

@@ -15,8 +15,9 @@ struct role_run {
     bool ticking;
 };
 
-/* Around what a role does in a phase: its CPU time, what the kernel says, and that a blocked call
- * comes back now and then, for a look whether to stop. */
+/* Around what a role does in a phase. The first starts the clock of its CPU time, and has blocked
+ * calls come back now and then, so that the role can look whether to stop. The second, which each
+ * call of the first needs, ends both and reads the kernel's counters. */
 void role_begin(struct stream *stream, struct role_run *run);
 void role_end(struct stream *stream, struct role_run *run);
 

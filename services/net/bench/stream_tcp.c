@@ -166,9 +166,9 @@ static ssize_t send_zerocopy(struct stream *stream, const char *from, size_t byt
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* What is left of the block, which begins again at its begin. So a place in the stream is always at
- * the same place of a page, at either end and in the kernel between them: a copy between places that
- * differ in a page takes up to a tenth longer. */
+/* What is left of the block, then the block again. Where blocks are whole pages, a byte of the stream
+ * then has the same place in a page at either end and, over the loopback, in the kernel: the copies
+ * take up to a tenth longer where these places differ. */
 static ssize_t send_some(struct stream *stream, uint64_t left)
 {
     struct tcp_own *own = stream->own;

@@ -1,6 +1,5 @@
 /* Has the calling thread's blocking calls come back now and then with EINTR. A time limit on the
- * socket would do so too, but the kernel arms and disarms a timer for it in every call that sleeps:
- * twice a round trip. */
+ * socket would do so too, but the kernel arms and disarms a timer for it in every call that sleeps. */
 #ifndef NET_BENCH_TICKS_H
 #define NET_BENCH_TICKS_H
 
