@@ -4,8 +4,9 @@ usage: python -m benchmarks.missing [--plan] [--again] [NAME ...]
 
 NAME selects the tables whose names begin with it, such as cpu or mem/against_likwid. --plan prints
 what would run and how long it takes, and runs nothing. --again also measures tables that are there.
-Tables that compare unequal conditions are from older scripts and are measured anew. When this
-machine lacks something that a table needs, the script names it and leaves the table out.
+Tables that compare unequal conditions are from older scripts, and tables of kernels whose machine
+code has changed are from older programs: both are measured anew. When this machine lacks something
+that a table needs, the script names it and leaves the table out.
 """
 
 import argparse
@@ -32,14 +33,16 @@ def arguments_of(one: Benchmark) -> list[str]:
 
 
 def lacking(one: Benchmark, of: str) -> str:
-    """Return why this maker's columns need the table: `missing` or `unequal conditions`; an empty
-    string when they do not."""
+    """Return why this maker's columns need the table: `missing`, `unequal conditions` or `other
+    machine code`; an empty string when they do not."""
     found = load(one.name, of)
     if found is None:
         return "missing"
     facts, entries = found
     unequal = any("differs" in known for known in (facts, *(entry.facts for entry in entries)))
-    return "unequal conditions" if unequal else ""
+    if unequal:
+        return "unequal conditions"
+    return "other machine code" if "changed" in facts else ""
 
 
 def measure(wanted: Iterable[Benchmark]) -> bool:
