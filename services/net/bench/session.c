@@ -272,9 +272,9 @@ static void *send_start(void *context)
 }
 
 /* The kernel appends what a thread sends over TCP to a page that it keeps for the thread, and begins
- * at the page's begin when nobody uses it any more. BEGIN has been answered, so its bytes are gone;
- * those of START are still there when the stream begins, and would shift all its copies. So another
- * thread sends START where this one, the first, sends a stream. */
+ * at the page's begin once all in it is acknowledged. BEGIN has been answered by now, START is not
+ * before the stream begins, and its bytes would shift all copies of the stream. So another thread
+ * sends START where this one, the first, sends a stream. */
 void session_start_phase(struct session *session)
 {
     pthread_t thread;
