@@ -278,7 +278,7 @@ TABLES: tuple[Benchmark, ...] = (
     ),
     Pairs(
         name="cpu/against_likwid_scalar_sse2",
-        command="benchmarks.cpu.against_likwid 5 scalar sse2",
+        command="benchmarks.cpu.against_likwid 7 scalar sse2",
         minutes=3,
         other="likwid-bench",
         ratios=(Ratio("ratio", theirs="likwid"),),
