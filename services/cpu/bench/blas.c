@@ -29,7 +29,6 @@ static const double WORTH_A_CHANGE = 1.02;
 static const double WORKED_RATIO = 0.25, WORKED_LEAST_S = 0.05;
 
 const char *const blas_choices[] = {"best", "pinned", "system", "blis", NULL};
-const char *const blas_choices_with_lapack[] = {"best", "pinned", "system", NULL};
 
 struct candidate {
     struct probe probe;
@@ -97,12 +96,12 @@ static void examine_all(const struct run *run, const struct blas_need *need, con
     bool run_follows = run_threads(run) > 0; /* for the table there are no threads */
     bool best = !strcmp(word, "best"), timed = run_follows && (best || need->rate);
     int cpu = run_follows ? run_cpu(run, 0) : 0;
-    for (unsigned i = 0; i < need->libraries; i++)
+    for (unsigned i = 0; i < LIBRARIES; i++)
         if (is_wanted(i, word) && (timed || state.candidates[i].probe.state == PROBE_NONE))
             examine(i, need, timed, cpu);
     state.compared = timed && best;
     for (int again = 1; state.compared && again < TRIES; again++)
-        for (unsigned i = 0; i < need->libraries; i++) {
+        for (unsigned i = 0; i < LIBRARIES; i++) {
             struct candidate *candidate = &state.candidates[i];
             if (candidate->probe.state != PROBE_FINE)
                 continue;
@@ -112,11 +111,11 @@ static void examine_all(const struct run *run, const struct blas_need *need, con
 }
 
 /* The reasons of all that are in this state, in one line. */
-static void collect_reasons(const struct blas_need *need, const char *word, enum probe_state of)
+static void collect_reasons(const char *word, enum probe_state of)
 {
     size_t length = 0;
     state.reason[0] = '\0';
-    for (unsigned i = 0; i < need->libraries; i++) {
+    for (unsigned i = 0; i < LIBRARIES; i++) {
         const struct probe *probe = &state.candidates[i].probe;
         if (!is_wanted(i, word) || probe->state != of)
             continue;
@@ -126,11 +125,11 @@ static void collect_reasons(const struct blas_need *need, const char *word, enum
     }
 }
 
-static void choose(const struct blas_need *need, const char *word)
+static void choose(const char *word)
 {
     state.chosen = -1;
     state.broken = false;
-    for (unsigned i = 0; i < need->libraries; i++) {
+    for (unsigned i = 0; i < LIBRARIES; i++) {
         const struct probe *probe = &state.candidates[i].probe;
         if (!is_wanted(i, word))
             continue;
@@ -140,7 +139,7 @@ static void choose(const struct blas_need *need, const char *word)
              probe->rate > state.candidates[state.chosen].probe.rate * WORTH_A_CHANGE))
             state.chosen = (int)i;
     }
-    collect_reasons(need, word, state.broken ? PROBE_BROKEN : PROBE_MISSING);
+    collect_reasons(word, state.broken ? PROBE_BROKEN : PROBE_MISSING);
 }
 
 static void describe(const struct candidate *candidate)
@@ -161,7 +160,7 @@ void blas_resolve(struct run *run, const struct blas_need *need)
 {
     const char *word = run_choice(run, "library");
     examine_all(run, need, word);
-    choose(need, word);
+    choose(word);
     if (state.chosen < 0 || run_threads(run) == 0)
         return;
     unsigned chosen = (unsigned)state.chosen;
@@ -207,12 +206,12 @@ static const char *why_no_rate(const struct candidate *candidate)
                                                   : "it is not installed";
 }
 
-void blas_report(struct run *run, unsigned libraries)
+void blas_report(struct run *run)
 {
     static const char *const metrics[LIBRARIES] = {"operations_per_second_pinned",
                                                    "operations_per_second_system",
                                                    "operations_per_second_blis"};
-    for (unsigned i = 0; i < libraries; i++) {
+    for (unsigned i = 0; i < LIBRARIES; i++) {
         const struct candidate *candidate = &state.candidates[i];
         if (state.compared && candidate->probe.state == PROBE_FINE)
             run_metric(run, metrics[i], candidate->probe.rate);

@@ -12,20 +12,19 @@
 
 /* What a workload takes of a BLAS. */
 struct blas_need {
-    unsigned libraries; /* how many of the enumeration it can stand on */
     bool fp32;
     bool rate; /* blas_rate() is to be known, even where `library` names one */
 };
 
-/* The choices of `library`: all, and those that have LAPACK. */
-extern const char *const blas_choices[], *const blas_choices_with_lapack[];
+/* The choices of `library`. */
+extern const char *const blas_choices[];
 
-#define PARAM_LIBRARY(words)                                                                       \
+#define PARAM_LIBRARY                                                                              \
     {                                                                                              \
         .name = "library",                                                                         \
         .type = PARAM_CHOICE,                                                                      \
         .initial = "best",                                                                         \
-        .choices = (words),                                                                        \
+        .choices = blas_choices,                                                                   \
         .resolved = "best",                                                                        \
         .resolved_once = true,                                                                     \
         .named = true,                                                                             \
@@ -38,10 +37,9 @@ extern const char *const blas_choices[], *const blas_choices_with_lapack[];
      "Rate of the OpenBLAS that comes with the programs, for products of order 1024 on one "       \
      "thread: the best of a short comparison."},                                                   \
         {"operations_per_second_system", "operation/s", HIGHER_IS_BETTER,                          \
-         "The same rate of the host's OpenBLAS."}
-#define METRIC_BLIS                                                                                \
-    {"operations_per_second_blis", "operation/s", HIGHER_IS_BETTER,                                \
-     "The same rate of the host's BLIS."}
+         "The same rate of the host's OpenBLAS."},                                                 \
+        {"operations_per_second_blis", "operation/s", HIGHER_IS_BETTER,                            \
+         "The same rate of the host's BLIS."}
 
 /* For resolve(): tries the libraries, chooses and loads one. */
 void blas_resolve(struct run *run, const struct blas_need *need);
@@ -56,7 +54,7 @@ double blas_rate(void);
 /* The functions for a thread of the run, from blas_open() on. */
 const struct blas *blas_of(unsigned thread);
 /* For finish(): the metrics of the libraries that were tried. */
-void blas_report(struct run *run, unsigned libraries);
+void blas_report(struct run *run);
 /* Fails when more threads than those of the run have worked: OpenBLAS has a team of its own. Called
  * by one of them, all others having worked alike. 0 or an exit_code. */
 int blas_check_threads(struct thread *thread);

@@ -87,18 +87,16 @@ static const char *find_functions(unsigned which, void *handle, struct blas *bla
     const struct {
         const char *name;
         void *function; /* where its address goes */
-        bool lapack;
     } symbols[] = {
-        {"cblas_dgemm", &blas->dgemm, false}, {"cblas_sgemm", &blas->sgemm, false},
-        {"cblas_dtrsm", &blas->dtrsm, false}, {"cblas_dtrsv", &blas->dtrsv, false},
-        {"cblas_dgemv", &blas->dgemv, false}, {"cblas_dger", &blas->dger, false},
-        {"cblas_dscal", &blas->dscal, false}, {"cblas_idamax", &blas->idamax, false},
-        {"dlaswp_", &blas->dlaswp, true},     {"dgetrf_", &blas->dgetrf, true},
+        {"cblas_dgemm", &blas->dgemm}, {"cblas_sgemm", &blas->sgemm},
+        {"cblas_dtrsm", &blas->dtrsm}, {"cblas_dtrsv", &blas->dtrsv},
+        {"cblas_dgemv", &blas->dgemv}, {"cblas_dger", &blas->dger},
+        {"cblas_dscal", &blas->dscal}, {"cblas_idamax", &blas->idamax},
     };
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *address = find(&sources[which], handle, symbols[i].name);
         memcpy(symbols[i].function, &address, sizeof address);
-        if (!address && !(symbols[i].lapack && which >= LIBRARIES_WITH_LAPACK))
+        if (!address)
             return symbols[i].name;
     }
     return NULL;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The enumerations and integers of the CBLAS and LAPACK interfaces (32-bit build). */
-enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, UPPER = 121, LOWER = 122 };
+/* The enumerations and integers of the CBLAS interface (32-bit build). */
+enum { ROW_MAJOR = 101, COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, UPPER = 121, LOWER = 122 };
 enum { NON_UNIT = 131, UNIT = 132, LEFT = 141 };
 
 struct blas {
@@ -25,16 +25,10 @@ struct blas {
                  const double *y, int step_y, double *a, int lda);
     void (*dscal)(int n, double alpha, double *x, int step);
     size_t (*idamax)(int n, const double *x, int step);
-    /* LAPACK, which BLIS has not: NULL there. dlaswp: rows `first` to `last` of `n` columns change
-     * places with those in `pivots`, all counted from 1. */
-    void (*dlaswp)(const int *n, double *a, const int *lda, const int *first, const int *last,
-                   const int *pivots, const int *step);
-    void (*dgetrf)(const int *m, const int *n, double *a, const int *lda, int *pivots, int *info);
 };
 
-/* In the order of preference where two are equally fast. BLIS has no LAPACK. */
+/* In the order of preference where two are equally fast. */
 enum { LIBRARY_PINNED, LIBRARY_SYSTEM, LIBRARY_BLIS, LIBRARIES };
-enum { LIBRARIES_WITH_LAPACK = LIBRARY_BLIS };
 
 struct blas_library {
     struct blas functions;

@@ -97,7 +97,7 @@ static bool in_fp32(const struct run *run)
 
 static void resolve(struct run *run)
 {
-    blas_resolve(run, &(struct blas_need){.libraries = LIBRARIES, .fp32 = in_fp32(run)});
+    blas_resolve(run, &(struct blas_need){.fp32 = in_fp32(run)});
 }
 
 static int open_gemm(struct run *run)
@@ -360,7 +360,7 @@ static void finish(struct thread *thread)
         ratio += matrix_huge_page_ratio(gemm->matrices[i], gemm->bytes) / MATRICES;
     run_metric(thread->run, "residual", gemm->residual);
     run_metric(thread->run, "huge_page_ratio", ratio);
-    blas_report(thread->run, LIBRARIES);
+    blas_report(thread->run);
 }
 
 static void teardown(struct thread *thread)
@@ -387,7 +387,7 @@ static const struct param params[] = {
      .roles = ROLE_TAG,
      .title = "data type",
      .help = "Type of the elements: fp64 calls dgemm, fp32 calls sgemm."},
-    PARAM_LIBRARY(blas_choices),
+    PARAM_LIBRARY,
     {.name = NULL},
 };
 
@@ -397,7 +397,6 @@ static const struct metric metrics[] = {
      "Largest of the trial; 16 or more means that the product is wrong."},
     {"huge_page_ratio", "1", HIGHER_IS_BETTER, "Share of the matrices that lies in huge pages."},
     METRICS_LIBRARY,
-    METRIC_BLIS,
     {.name = NULL},
 };
 

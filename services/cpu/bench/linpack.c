@@ -27,6 +27,7 @@ struct partial {
 struct linpack {
     struct lu lu;
     size_t *bytes;                /* of each grid column's blocks */
+    size_t leaf_bytes;            /* … and of its leaf */
     atomic_size_t unfilled_bytes; /* of all; one thread may be far behind another */
     struct partial *partials;
     bool factored;   /* the matrix is to be made anew */
@@ -35,12 +36,14 @@ struct linpack {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* The matrix, b and x; the sums of the check; what OpenBLAS packs into. */
+/* The matrix and b, whose rows each grid column rounds up; leaves; what is kept of x; the sums of
+ * the check; what OpenBLAS packs into. */
 static double bytes_of(size_t n, unsigned threads)
 {
-    double lda = (double)matrix_leading_dimension(n, sizeof(double));
-    return (lda * ((double)n + 1) + (2.0 * threads + 2) * (double)n) * sizeof(double) +
-           (double)threads * (double)blas_buffer_bytes(n);
+    double matrix = (double)(n + 1) + threads * (double)matrix_leading_dimension(1, sizeof(double));
+    double of_thread = LU_LEAF + 2;
+    return (matrix + threads * of_thread + 3) * (double)n * sizeof(double) +
+           threads * (double)blas_buffer_bytes(n);
 }
 
 static int lacks_memory(struct run *run)
@@ -56,12 +59,12 @@ static int map_columns(struct run *run, struct linpack *linpack)
     linpack->bytes = calloc(lu->grid_columns, sizeof *linpack->bytes);
     if (!linpack->bytes)
         return lacks_memory(run);
+    linpack->leaf_bytes = LU_LEAF * lu->leaf_stride * sizeof(double);
     for (unsigned q = 0; q < lu->grid_columns; q++) {
-        linpack->bytes[q] = lu->columns[q].columns * lu->lda * sizeof(double);
-        if (linpack->bytes[q] == 0)
-            continue;
+        linpack->bytes[q] = lu->n * lu->columns[q].stride * sizeof(double);
         lu->columns[q].blocks = matrix_map(run, linpack->bytes[q]);
-        if (!lu->columns[q].blocks)
+        lu->columns[q].leaf = matrix_map(run, linpack->leaf_bytes);
+        if (!lu->columns[q].blocks || !lu->columns[q].leaf)
             return EXIT_RESOURCE;
     }
     return EXIT_OK;
@@ -115,11 +118,14 @@ static int open_linpack(struct run *run)
     run_set_unit(run, (uint64_t)operations_left((double)n), 1);
     if (lu_init(&linpack->lu, n, run_count(run, "nb"), run_threads(run), run_spins(run)))
         return lacks_memory(run);
-    atomic_init(&linpack->unfilled_bytes, (n + 1) * linpack->lu.lda * sizeof(double));
     linpack->lu.stopping = run_stop_flag(run);
     linpack->lu.progress = show_progress;
     linpack->lu.checkpoint = checkpoint;
     failure = map_columns(run, linpack);
+    size_t unfilled = 0;
+    for (unsigned q = 0; !failure && q < linpack->lu.grid_columns; q++)
+        unfilled += linpack->bytes[q];
+    atomic_init(&linpack->unfilled_bytes, unfilled);
     return failure ? failure : allocate_partials(run, linpack);
 }
 
@@ -134,8 +140,10 @@ static void close_linpack(struct run *run)
         free(linpack->partials[i].a_sum);
     }
     free(linpack->partials);
-    for (unsigned q = 0; linpack->bytes && q < linpack->lu.grid_columns; q++)
+    for (unsigned q = 0; linpack->bytes && q < linpack->lu.grid_columns; q++) {
         matrix_unmap(linpack->lu.columns[q].blocks, linpack->bytes[q]);
+        matrix_unmap(linpack->lu.columns[q].leaf, linpack->leaf_bytes);
+    }
     free(linpack->bytes);
     lu_free(&linpack->lu);
     free(linpack);
@@ -148,19 +156,18 @@ static double element(const struct lu *lu, size_t row, size_t column)
     return random_element(SEED, (uint64_t)column * lu->n + row);
 }
 
-/* Whether a thread makes and checks column `j` of A, or b: it is one of its grid column's, and
- * the threads of that take turns. */
-static bool is_mine(const struct lu *lu, const struct thread *thread, size_t j)
+/* Whether a thread makes row `i` of its grid column, whose threads take turns. */
+static bool is_mine(const struct lu *lu, const struct thread *thread, size_t i)
 {
-    return lu_owner(lu, j) == thread->index % lu->grid_columns &&
-           j % lu->grid_rows == thread->index / lu->grid_columns;
+    return i % lu->grid_rows == thread->index / lu->grid_columns;
 }
 
-static void generate_column(const struct lu *lu, size_t j)
+static void generate_row(const struct lu *lu, const struct thread *thread, size_t i)
 {
-    double *a = lu_column(lu, j);
-    for (size_t i = 0; i < lu->n; i++)
-        a[i] = element(lu, i, j);
+    unsigned q = thread->index % lu->grid_columns;
+    double *row = lu_row(lu, q, i);
+    for (size_t local = 0; local < lu->columns[q].columns; local++)
+        row[local] = element(lu, i, lu_place(lu, q, local));
 }
 
 /* First touch: each thread that of its own columns, so that they lie near it. */
@@ -168,19 +175,20 @@ static int setup(struct thread *thread)
 {
     struct linpack *linpack = run_shared(thread->run);
     const struct lu *lu = &linpack->lu;
-    size_t column_bytes = lu->lda * sizeof(double), unchecked = CHECK_MEMORY_BYTES;
-    for (size_t j = 0; j <= lu->n && !run_stopping(thread->run); j++) {
-        if (!is_mine(lu, thread, j))
+    size_t stride = lu->columns[thread->index % lu->grid_columns].stride;
+    size_t row_bytes = stride * sizeof(double), unchecked = CHECK_MEMORY_BYTES;
+    for (size_t i = 0; i < lu->n && !run_stopping(thread->run); i++) {
+        if (!is_mine(lu, thread, i))
             continue;
-        unchecked += column_bytes;
+        unchecked += row_bytes;
         if (unchecked >= CHECK_MEMORY_BYTES) {
             int failure = matrix_check_still_fits(thread->run, &linpack->unfilled_bytes);
             if (failure)
                 return failure;
             unchecked = 0;
         }
-        generate_column(lu, j);
-        atomic_fetch_sub(&linpack->unfilled_bytes, column_bytes);
+        generate_row(lu, thread, i);
+        atomic_fetch_sub(&linpack->unfilled_bytes, row_bytes);
     }
     return EXIT_OK;
 }
@@ -192,9 +200,9 @@ static int prepare(struct thread *thread)
     bool anew = linpack->factored;
     if (!run_meet(thread)) /* after it the flag may change */
         return EXIT_OK;
-    for (size_t j = 0; j <= lu->n && anew && !run_stopping(thread->run); j++)
-        if (is_mine(lu, thread, j))
-            generate_column(lu, j);
+    for (size_t i = 0; i < lu->n && anew && !run_stopping(thread->run); i++)
+        if (is_mine(lu, thread, i))
+            generate_row(lu, thread, i);
     if (thread->index == 0) {
         linpack->factored = true;
         lu_reset(lu);
@@ -223,9 +231,8 @@ static void add_columns(const struct linpack *linpack, struct thread *thread)
     struct partial *mine = &linpack->partials[thread->index];
     memset(mine->ax, 0, lu->n * sizeof *mine->ax);
     memset(mine->a_sum, 0, lu->n * sizeof *mine->a_sum);
-    for (size_t j = 0; j < lu->n && !run_stopping(thread->run); j++) {
-        if (!is_mine(lu, thread, j))
-            continue;
+    for (size_t j = thread->index; j < lu->n && !run_stopping(thread->run);
+         j += run_threads(thread->run)) {
         for (size_t i = 0; i < lu->n; i++) {
             double a = element(lu, i, j);
             mine->ax[i] += a * lu->x[j];
@@ -304,23 +311,20 @@ static void finish(struct thread *thread)
     const struct linpack *linpack = run_shared(thread->run);
     double huge_bytes = 0, bytes = 0;
     for (unsigned q = 0; q < linpack->lu.grid_columns; q++) {
-        if (linpack->bytes[q] == 0)
-            continue;
         huge_bytes += matrix_huge_page_ratio(linpack->lu.columns[q].blocks, linpack->bytes[q]) *
                       (double)linpack->bytes[q];
         bytes += (double)linpack->bytes[q];
     }
     run_metric(thread->run, "residual", linpack->residual);
     run_metric(thread->run, "huge_page_ratio", huge_bytes / bytes);
-    blas_report(thread->run, LIBRARIES_WITH_LAPACK);
+    blas_report(thread->run);
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
 
 static void resolve(struct run *run)
 {
-    blas_resolve(run, &(struct blas_need){.libraries = LIBRARIES_WITH_LAPACK,
-                                          .rate = run_choice(run, "n") != NULL});
+    blas_resolve(run, &(struct blas_need){.rate = run_choice(run, "n") != NULL});
 }
 
 /* The largest order that is solved in duration_s, as far as the rate of a multiplication tells, and
@@ -370,7 +374,7 @@ static const struct param params[] = {
      .resolved_once = true,
      .help = "Columns per block (HPL's NB); best: 192, or fewer if that leaves too few blocks per "
              "thread."},
-    PARAM_LIBRARY(blas_choices_with_lapack),
+    PARAM_LIBRARY,
     {.name = NULL},
 };
 

@@ -1,10 +1,14 @@
 /* Solves A x = b by LU factorisation with partial pivoting, as HPL does it, in shared memory.
  *
  * The threads form a grid of P rows and Q columns. A column of the grid owns every Q-th block of
- * nb columns of A, kept side by side, so that its update of all that is left is one matrix
+ * nb columns of A, kept side by side, so that its update of all that is left is a matrix
  * multiplication; the P threads of a column share its work by rows. b is the column behind A's
  * last, so the forward solution comes with the factorisation. The owners of the next panel
- * update and factor it first (look-ahead of one), while the others still update the rest. */
+ * update and factor it first (look-ahead of one), while the others still update the rest.
+ *
+ * What a grid column owns is kept row by row: to swap two rows is to walk through two stretches of
+ * memory. Where columns are kept one behind another, as HPL keeps them, every element is in a
+ * cache line of its own, and the swaps take 6 % of the time at n = 4000 on a Zen 4. */
 #ifndef CPU_BENCH_LU_H
 #define CPU_BENCH_LU_H
 
@@ -13,6 +17,9 @@
 
 #include <stddef.h>
 
+/* Columns of a panel that are factored one by one. */
+enum { LU_LEAF = 16 };
+
 /* The biggest element that a thread found in its rows of a panel's column. */
 struct candidate {
     _Alignas(64) double magnitude;
@@ -20,18 +27,22 @@ struct candidate {
 };
 
 struct lu_column {
-    double *blocks; /* lda x columns */
-    size_t columns;
+    double *blocks; /* n rows of `stride` elements, of which `columns` are used */
+    size_t columns, stride;
+    double *leaf;           /* columns that are being factored one by one: LU_LEAF of n rows */
     struct barrier barrier; /* of its threads */
     struct candidate *candidates;
+    double *x;     /* its part of the solution */
+    double *taken; /* what that takes out of the rows of one block */
 };
 
 struct lu {
-    size_t n, nb, lda;
+    size_t n, nb;
     unsigned grid_rows, grid_columns;
     size_t panels;             /* blocks of columns */
     struct lu_column *columns; /* of the grid */
-    int *pivots;               /* row of the swap, counted from 1 */
+    size_t leaf_stride;        /* elements from one column of a leaf to the next */
+    int *pivots;               /* row of the swap, counted from the panel's first row */
     double *x;
     struct barrier barrier; /* of all threads */
     unsigned spins;
@@ -46,13 +57,13 @@ struct lu {
 
 /* The block size that was measured to be the fastest for this problem. */
 size_t lu_block_size(size_t n, unsigned threads);
-/* Everything but the matrix memory. 0, or -1 without memory. */
+/* Everything but the memory of blocks and leaves. 0, or -1 without memory. */
 int lu_init(struct lu *lu, size_t n, size_t nb, unsigned threads, unsigned spins);
 void lu_free(struct lu *lu);
-/* Where column j of A begins; j = n is b. */
-double *lu_column(const struct lu *lu, size_t j);
-/* The grid column that owns it. */
-unsigned lu_owner(const struct lu *lu, size_t j);
+/* Where a grid column's part of row i begins. */
+double *lu_row(const struct lu *lu, unsigned grid_column, size_t i);
+/* The column of A that is the grid column's `local`-th; n: it is b. */
+size_t lu_place(const struct lu *lu, unsigned grid_column, size_t local);
 /* Before each lu_solve(), by one thread. */
 void lu_reset(struct lu *lu);
 

@@ -14,7 +14,7 @@
 /* clang-format off */
 #define EACH_HANDED_ON(M)                                                                          \
     M(cblas_dtrsm) M(cblas_dtrsv) M(cblas_dgemv) M(cblas_dger) M(cblas_dscal) M(cblas_idamax)      \
-    M(dlaswp_) M(dgetrf_) M(openblas_set_num_threads) M(openblas_get_num_threads)
+    M(openblas_set_num_threads) M(openblas_get_num_threads)
 /* clang-format on */
 EACH_HANDED_ON(HAND_ON)
 
