@@ -36,6 +36,8 @@ METRIC = "operations_per_second_makespan"
 # The BLAS functions that HPL calls.
 CALLED = ("daxpy", "dcopy", "dgemm", "dgemv", "dger", "dscal", "dtrsm", "dtrsv", "idamax")
 PREFIX = "scipy_"
+# The variable in which the preloaded library finds how many threads it is to start.
+THREADS = "HPL_BLAS_THREADS"
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,23 @@ def shapes(threads: int) -> list[Shape]:
 
 def preloaded(library: str, called: Sequence[str], directory: Path) -> Path:
     """Build a library to preload. It gives each thread of `library` a CPU of its own, and its
-    functions of the names `called` call those of `library` of the same name with the prefix."""
+    functions of the names `called` call those of `library` of the same name with the prefix.
+
+    The program also loads the system's library, which must start no threads: they would take turns
+    with those of `library` in getting CPUs. So `library` gets its threads from the preloaded one.
+    """
+    prefix = PREFIX if called else ""
     lines = [
         f'__asm__(".globl cblas_{name}\\n.type cblas_{name}, @function\\n'
         f'cblas_{name}: jmp {PREFIX}cblas_{name}@PLT");'
         for name in called
+    ]
+    lines += [
+        f"void {prefix}openblas_set_num_threads(int);",
+        "int atoi(const char *);",
+        "char *getenv(const char *);",
+        "__attribute__((constructor(101))) static void start_threads(void)",
+        f'{{ {prefix}openblas_set_num_threads(atoi(getenv("{THREADS}"))); }}',
     ]
     source, made = directory / "preloaded.c", directory / "preloaded.so"
     source.write_text("\n".join(lines) + "\n")
@@ -82,7 +96,8 @@ def hpl(n: int, sizes: Sequence[int], shape: Shape, preload: Path) -> dict[int, 
     environment = {
         **os.environ,
         **GLIBC_HUGE_PAGES,
-        "OPENBLAS_NUM_THREADS": str(shape.threads),
+        "OPENBLAS_NUM_THREADS": "1",
+        THREADS: str(shape.threads),
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
