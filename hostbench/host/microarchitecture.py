@@ -199,10 +199,12 @@ class FrontEnd(TableModel):
 
 
 class Conflict(TableModel):
-    """Classes that slow each other down in a way that ports do not describe."""
+    """Classes that slow each other down in a way that ports do not describe. Without `dtypes`, they
+    do so with any data type."""
 
     classes: frozenset[str]
     widths: frozenset[Width]
+    dtypes: frozenset[str] | None = None
     unknown: str
 
 
@@ -253,11 +255,15 @@ class Microarchitecture(TableModel):
             return Unknown(f"{self.title} has no {shown} {name} of {dtype}")
         return Unknown(f"{self.title}: no source in the table for {shown} {name}")
 
-    def conflict(self, names: set[str], width: Width) -> Unknown | None:
+    def conflict(self, names: set[str], width: Width, dtype: str) -> Unknown | None:
         """Return why ports do not determine how fast these classes run together, or None if they
         do."""
         for conflict in self.conflicts:
-            if conflict.classes <= names and width in conflict.widths:
+            if (
+                conflict.classes <= names
+                and width in conflict.widths
+                and (conflict.dtypes is None or dtype in conflict.dtypes)
+            ):
                 return Unknown(f"{self.title}: {conflict.unknown}")
         return None
 

@@ -228,7 +228,8 @@ def _entries(
 def _port_bound(
     row: Microarchitecture, kernel: Kernel, instructions: Sequence, entries: list[Instruction]
 ) -> Factor | Unknown:
-    conflict = row.conflict({step.instruction for step in instructions.steps}, kernel.width)
+    names = {step.instruction for step in instructions.steps}
+    conflict = row.conflict(names, kernel.width, kernel.dtype)
     if conflict:
         return conflict
     usages: list[Usage] = []

@@ -171,7 +171,7 @@ KNOWN = [
             ("int_mul", "int64"): (1, None, None, 16 / 3),
             ("int_mul_add", "int8"): (2, 16, 32, 51.2),
             ("int_mul_add", "int16"): (2, 24, 48, 64),
-            ("int_mul_add", "int32"): (2, 8, 16, 64 / 3),
+            ("int_mul_add", "int32"): (2, None, 16, 64 / 3),
             ("int_mul_add", "int64"): (2, None, None, 8),
             ("compare", "int8"): (2, 24, 48, 64),
             ("compare", "int64"): (2, 2, 4, 8),
