@@ -202,7 +202,7 @@ static struct share rows_below(const struct panel *panel, size_t row)
     return rows;
 }
 
-/* Makes the swaps of the rows `rows`, counted from `top` on, in `count` columns, the first of which
+/* Makes the swaps of the rows `rows`, counted from `top` on, in `count` columns; the first of them
  * is at `a` in row `top`. A few lines of each row at a time: a row that changes places again is
  * still in the cache. */
 static void swap_rows(const struct member *me, double *a, size_t count, size_t top,

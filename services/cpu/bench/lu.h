@@ -27,7 +27,7 @@ struct candidate {
 };
 
 struct lu_column {
-    double *blocks; /* n rows of `stride` elements, of which `columns` are used */
+    double *blocks; /* n rows of `stride` elements; `columns` of each are used */
     size_t columns, stride;
     double *leaf;           /* columns that are being factored one by one: LU_LEAF of n rows */
     struct barrier barrier; /* of its threads */
