@@ -63,7 +63,7 @@ static struct probe probe_with(unsigned which, const char *core_type, const stru
     struct probe probe;
     if (core_type)
         setenv(CORE_TYPE, core_type, 1);
-    blas_probe(which, need->fp32, timed, cpu, &probe);
+    blas_probe(which, need, timed, cpu, &probe);
     if (core_type)
         unsetenv(CORE_TYPE);
     return probe;

@@ -10,12 +10,6 @@
 #include "blas_library.h"
 #include "workload.h"
 
-/* What a workload takes of a BLAS. */
-struct blas_need {
-    bool fp32;
-    bool rate; /* blas_rate() is to be known, even where `library` names one */
-};
-
 /* The choices of `library`. */
 extern const char *const blas_choices[];
 
@@ -32,9 +26,10 @@ extern const char *const blas_choices[];
                 "blis: the host's BLIS; best: the fastest of the installed ones, from a short "    \
                 "comparison on one thread.",                                                       \
     }
-#define METRICS_LIBRARY                                                                            \
+/* `products`: what is multiplied in the comparison. */
+#define METRICS_LIBRARY(products)                                                                  \
     {"operations_per_second_pinned", "operation/s", HIGHER_IS_BETTER,                              \
-     "Rate of the OpenBLAS that comes with the programs, for products of order 1024 on one "       \
+     "Rate of the OpenBLAS that comes with the programs, for " products " on one "                 \
      "thread: the best of a short comparison."},                                                   \
         {"operations_per_second_system", "operation/s", HIGHER_IS_BETTER,                          \
          "The same rate of the host's OpenBLAS."},                                                 \

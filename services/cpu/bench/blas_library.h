@@ -39,6 +39,13 @@ struct blas_library {
     bool thread_safe;            /* more than one may be */
 };
 
+/* What a workload takes of a BLAS. */
+struct blas_need {
+    bool fp32;
+    int depth; /* columns of A in the products that are compared; 0: 512 */
+    bool rate; /* blas_rate() is to be known, even where `library` names one */
+};
+
 /* The value of the parameter `library` that names it: pinned, system, blis. */
 const char *blas_library_word(unsigned which);
 /* OpenBLAS or BLIS. */

@@ -3,6 +3,8 @@
 #ifndef CPU_BENCH_BLAS_PROBE_H
 #define CPU_BENCH_BLAS_PROBE_H
 
+#include "blas_library.h"
+
 #include <stdbool.h>
 
 enum probe_state {
@@ -21,6 +23,7 @@ struct probe {
 
 /* Loads the library and multiplies small matrices; `timed`: checks their product, and multiplies
  * larger ones for about a tenth of a second, on `cpu`. */
-void blas_probe(unsigned which, bool fp32, bool timed, int cpu, struct probe *probe);
+void blas_probe(unsigned which, const struct blas_need *need, bool timed, int cpu,
+                struct probe *probe);
 
 #endif

@@ -170,7 +170,7 @@ static void generate_row(const struct lu *lu, const struct thread *thread, size_
         row[local] = element(lu, i, lu_place(lu, q, local));
 }
 
-/* First touch: each thread that of its own columns, so that they lie near it. */
+/* First touch: the threads of a grid column take its rows in turn. */
 static int setup(struct thread *thread)
 {
     struct linpack *linpack = run_shared(thread->run);
@@ -324,7 +324,8 @@ static void finish(struct thread *thread)
 
 static void resolve(struct run *run)
 {
-    blas_resolve(run, &(struct blas_need){.rate = run_choice(run, "n") != NULL});
+    blas_resolve(
+        run, &(struct blas_need){.depth = LU_BLOCK_LARGEST, .rate = run_choice(run, "n") != NULL});
 }
 
 /* The largest order that is solved in duration_s, as far as the rate of a multiplication tells, and
@@ -383,7 +384,7 @@ static const struct metric metrics[] = {
      "HPL's scaled residual, ||Ax-b|| / (eps (||A|| ||x|| + ||b||) n). Largest of the trial; 16 or "
      "more means that the solution is wrong."},
     {"huge_page_ratio", "1", HIGHER_IS_BETTER, "Share of the matrix that lies in huge pages."},
-    METRICS_LIBRARY,
+    METRICS_LIBRARY("products of 4096 x 192 by 192 x 512 elements"),
     {.name = NULL},
 };
 

@@ -11,7 +11,6 @@ enum {
     /* Rows that are multiplied together: what the library packs of them stays in a cache of 2 MiB
      * (0 to 2 % faster than all rows at once on a Zen 4, with 256 rows slower). */
     MULTIPLIED = 1024,
-    BLOCK_LARGEST = 192,
     BLOCK_SMALLEST = 32,
     BLOCK_STEP = 8,
     BLOCKS_LEAST = 8, /* of a column of the grid: fewer leave some of them idle for long */
@@ -58,7 +57,7 @@ size_t lu_block_size(size_t n, unsigned threads)
     unsigned rows, columns;
     grid_of(threads, &rows, &columns);
     size_t nb = n / ((size_t)columns * BLOCKS_LEAST) / BLOCK_STEP * BLOCK_STEP;
-    nb = nb < BLOCK_LARGEST ? nb : BLOCK_LARGEST;
+    nb = nb < LU_BLOCK_LARGEST ? nb : LU_BLOCK_LARGEST;
     return nb > BLOCK_SMALLEST ? nb : BLOCK_SMALLEST;
 }
 

@@ -17,8 +17,10 @@
 
 #include <stddef.h>
 
-/* Columns of a panel that are factored one by one. */
-enum { LU_LEAF = 16 };
+enum {
+    LU_LEAF = 16,           /* columns of a panel that are factored one by one */
+    LU_BLOCK_LARGEST = 192, /* columns of a panel, unless nb is given */
+};
 
 /* The biggest element that a thread found in its rows of a panel's column. */
 struct candidate {

@@ -4,6 +4,7 @@ A stand-in for the system's library, which hands on to the real one and misbehav
 found by the program through LD_LIBRARY_PATH.
 """
 
+import itertools
 import json
 import os
 import platform
@@ -100,6 +101,17 @@ def test_order_1000_and_its_operations() -> None:
     end = events(run("gemm", "--n", str(n), "--work", "1", "--threads", "1", *SYSTEM))["end"]
     assert end["metrics"]["work_operations"] == 2 * n**3
     assert 0 < end["metrics"]["residual"] < 8
+
+
+def test_orders_are_right_with_blis() -> None:
+    probe = run("gemm", "--n", "8", "--library", "blis", *MOMENT)
+    if probe.returncode == UNSUPPORTED:
+        pytest.skip(probe.stderr.strip())
+    for workload, n, threads in itertools.product(("gemm", "linpack"), (1, 65, 400), (1, 2, 4)):
+        size = ("--n", str(n), "--threads", str(threads))
+        found = events(run(workload, *size, "--library", "blis", *MOMENT))
+        assert found["start"]["libraries"][0]["name"] == "BLIS"
+        assert found["end"]["verified"] is True
 
 
 @pytest.mark.parametrize("nb", [1, 7, 64, 1000])
