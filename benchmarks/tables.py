@@ -479,12 +479,11 @@ def render(table: Table) -> str:
     lines += ["", _row(titles), "|---" * len(titles) + "|"]
     for case in dict.fromkeys(case for own in rows.values() for case in own):
         notes = {title: marked(case, facts) for title, (facts, _) in known.items()}
-        cells = [
-            cell if place else cell + notes[title]
-            for title, own in rows.items()
-            for place, cell in enumerate(own.get(case, ["–"] * len(head)))
-        ]
-        lines.append(_row([case, *cells]))
+        cells = [case]
+        for title, own in rows.items():
+            first, *others = own.get(case, ["–"] * len(head))
+            cells += [first + notes[title] if case in own else first, *others]
+        lines.append(_row(cells))
     return "\n".join(lines)
 
 
