@@ -254,7 +254,7 @@ def _peer_ranges(cases: Iterable[CaseResult]) -> Iterator[str]:
         if quantity is None:
             yield shown_text(f"{tool}: no ratio in {where}")
         else:
-            between = f"{min(ratios):.3f} to {max(ratios):.3f}"
+            between = " to ".join(f"{end:.3f}" for end in sorted({min(ratios), max(ratios)}))
             yield shown_text(f"{tool}: ours/peer {between} in {where} ({quantity})")
 
 

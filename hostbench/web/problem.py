@@ -15,6 +15,8 @@ from hostbench.base.remedies import remedy
 from hostbench.model.body import ERRORS_LISTED
 
 MEDIA_TYPE = "application/problem+json"
+# What Starlette says of calls that no route takes: the phrase of their status alone.
+UNROUTED = {404: "there is no such path", 405: "this path has no such method"}
 
 
 class FieldProblem(BaseModel):
@@ -80,8 +82,14 @@ def install_problem_handlers(app: FastAPI) -> None:
         app.add_exception_handler(kind, _answer)
 
 
-async def _answer(_request: Request, error: Exception) -> JSONResponse:
-    return as_problem(error).response()
+async def _answer(request: Request, error: Exception) -> JSONResponse:
+    problem = as_problem(error)
+    if isinstance(error, HTTPException) and error.status_code in UNROUTED:
+        why = UNROUTED[error.status_code]
+        problem.details.detail = (
+            f"{request.method} {shown(request.url.path)}: {why}; GET /openapi.json lists the calls"
+        )
+    return problem.response()
 
 
 def as_problem(error: Exception) -> Problem:

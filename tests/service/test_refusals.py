@@ -56,6 +56,17 @@ def test_a_wrong_key(service: ServiceProcess) -> None:
             assert refused, (method, path, given)
 
 
+def test_calls_that_do_not_exist(service: ServiceProcess) -> None:
+    for method, path, status, why in (
+        ("GET", "/trial", 404, "there is no such path"),
+        ("DELETE", "/lock", 405, "this path has no such method"),
+    ):
+        answer = service.client.request(method, path)
+        assert answer.status_code == status
+        detail = f"{method} {path!r}: {why}; GET /openapi.json lists the calls"
+        assert problem(answer)["detail"] == detail
+
+
 @each(
     ("request_", "field", "part"),
     [

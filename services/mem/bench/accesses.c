@@ -163,11 +163,17 @@ struct generator {
     unsigned bits;
 };
 
-INLINE uint64_t generate(struct generator *generator, int lane)
+/* `power`: there are as many blocks as numbers, a power of two. */
+INLINE uint64_t generate(struct generator *generator, int lane, bool power)
 {
     uint64_t number = generator->lanes[lane];
-    generator->lanes[lane] = number * generator->multiplier + generator->increment;
-    return block_of(number, generator->mask, generator->blocks, generator->bits);
+    uint64_t block = power ? number & generator->mask
+                           : block_of(number, generator->mask, generator->blocks, generator->bits);
+    number = number * generator->multiplier + generator->increment;
+    /* Else the compiler makes all numbers of a unit first, and keeps them in memory. */
+    __asm__ volatile("" : "+r"(block), "+r"(number));
+    generator->lanes[lane] = number;
+    return block;
 }
 
 /* `ahead` of where the accesses are. */
@@ -183,8 +189,10 @@ INLINE struct generator generator_at(const struct accesses *accesses, unsigned a
     return generator;
 }
 
-INLINE void by_generator(struct accesses *accesses, uint64_t units, enum access_operation operation,
-                         size_t bytes)
+/* The fewer instructions an access costs, the more of them are under way at once: on a Zen 4, reading
+ * 8 bytes at a time out of 1 GiB takes 0.83 of the time with 5 instructions in the place of 8. */
+INLINE void go_on(struct accesses *accesses, uint64_t units, enum access_operation operation,
+                  size_t bytes, bool power)
 {
     struct sums sums = {0};
     unsigned char *memory = accesses->memory;
@@ -195,12 +203,23 @@ INLINE void by_generator(struct accesses *accesses, uint64_t units, enum access_
 #pragma GCC unroll 16
         for (int i = 0; i < ACCESSES_UNROLLED; i++) {
             if (asks_ahead(operation))
-                ask_for(operation, bytes, memory, generate(&ahead, i % LANES));
-            on_block(operation, bytes, memory, generate(&generator, i % LANES), round, &sums);
+                ask_for(operation, bytes, memory, generate(&ahead, i % LANES, power));
+            uint64_t block = generate(&generator, i % LANES, power);
+            on_block(operation, bytes, memory, block, round, &sums);
+            __asm__ volatile("" : "+r"(sums.words)); /* each addition in its turn */
         }
     }
     memcpy(accesses->lanes, generator.lanes, sizeof generator.lanes);
     add_sums(accesses, &sums);
+}
+
+INLINE void by_generator(struct accesses *accesses, uint64_t units, enum access_operation operation,
+                         size_t bytes)
+{
+    if (accesses->blocks == accesses->round)
+        go_on(accesses, units, operation, bytes, true);
+    else
+        go_on(accesses, units, operation, bytes, false);
 }
 
 #define LOOPS(operation, bytes)                                                                    \
